@@ -1,0 +1,45 @@
+# Plain `make` lists the targets. Each sets up .venv as needed, and again only when pyproject.toml changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export NPVI_DATA ?= $(wildcard $(abspath ../shared/data))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types bench docs clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("npvi needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(VENV)/.ready-%: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	touch $@
+
+demo: $(READY) ## simulate a survey, fit it, print scores and write a picture
+	$(BIN)/npvi demo
+
+test: lint types ## everything that must hold: lint, types and the test suite
+	$(BIN)/python -m pytest -n 2 --dist loadscope
+
+lint: $(READY) ## style and common mistakes (ruff)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY) ## type check (mypy)
+	$(BIN)/mypy
+
+bench: $(READY) ## measured figures: graph, factor, sweep, real data (NPVI_DATA names the data folder)
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.ready-docs ## API pages into site/
+	$(BIN)/pdoc --docformat numpy --math --output-directory site npvi
+
+clean: ## remove .venv, caches and everything built
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache site dist results
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

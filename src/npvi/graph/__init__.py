@@ -1,0 +1,7 @@
+"""Order the points, find for each the earlier points it depends on, and neighbours of new points."""
+
+from npvi.graph.build import build_graph
+from npvi.graph.graph import Children, Graph, Levels
+from npvi.graph.index import NeighborIndex
+
+__all__ = ["Children", "Graph", "Levels", "NeighborIndex", "build_graph"]

@@ -1,0 +1,92 @@
+"""From points to a graph: order them, then give each its parents."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from npvi.graph.checks import check_choice, check_count, check_permutation, check_points, check_seed
+from npvi.graph.graph import Graph
+from npvi.graph.grid import grid_order
+from npvi.graph.maximin import maximin_order
+from npvi.graph.parents import nearest_parents, paper_parents
+from npvi.graph.search import arrange
+from npvi.graph.tree import Tree, build_tree
+
+__all__ = ["ORDERS", "RULES", "Order", "Rule", "build_graph"]
+
+Rule = Literal["paper", "nearest"]
+Order = Literal["maximin", "grid", "random", "given"]
+
+RULES: tuple[str, ...] = ("paper", "nearest")
+ORDERS: tuple[str, ...] = ("maximin", "grid", "random", "given")
+
+
+def build_graph(
+    X: ArrayLike,
+    n_neighbors: int,
+    rule: Rule = "nearest",
+    order: Order | ArrayLike = "maximin",
+    seed: int | None = None,
+) -> Graph:
+    """Order the points and give each at most `n_neighbors` earlier points as parents.
+
+    Parameters
+    ----------
+    X : (N, D) array of numbers
+        The points. Distances are Euclidean: scale the inputs first. Repeated points are fine.
+    n_neighbors : int
+        K, the number of parents; N-1 where it is larger. The point at position i has min(K, i).
+    rule : {"nearest", "paper"}
+        "nearest": the K nearest earlier points.
+        "paper": the points joined by an edge where either is among the other's K nearest; of these the K that
+        come first in the order, or if they are fewer, also the nearest earlier points.
+    order : {"maximin", "grid", "random", "given"} or array of int
+        "maximin": from the point nearest the centroid, always the point farthest from all before it (exact).
+        "grid": coarse to fine by one point per empty cell of a shrinking grid.
+        "random": a random permutation.
+        "given": the rows as they are.
+        An array is a permutation: the row at each position.
+    seed : int, optional
+        For what is random: "random", "grid", and ties in "maximin". None is the same as 0: a graph depends on
+        the arguments only, and not on the number of threads.
+
+    Returns
+    -------
+    Graph
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> graph = build_graph(rng.random((100, 2)), n_neighbors=5)
+    >>> graph.parents.shape, graph.parents[:3].tolist()
+    ((100, 5), [[-1, -1, -1, -1, -1], [0, -1, -1, -1, -1], [0, 1, -1, -1, -1]])
+    """
+    points = check_points(X, "X")
+    k = min(check_count(n_neighbors, "n_neighbors"), len(points) - 1)
+    check_choice(rule, "rule", RULES)
+    seed = check_seed(seed)
+    named = isinstance(order, str) or np.ndim(order) == 0
+    if named:
+        check_choice(order, "order", ORDERS, ", or an array with the row at each position")
+    else:
+        rows = check_permutation(order, len(points))
+
+    tree = build_tree(points)
+    if named:
+        rows = _ordered(points, tree, str(order), seed)
+    arranged = arrange(tree, rows)
+    parents = (nearest_parents if rule == "nearest" else paper_parents)(arranged, k)
+    return Graph(rows, parents, arranged.positions)
+
+
+def _ordered(points: np.ndarray, tree: Tree, order: str, seed: int) -> np.ndarray:
+    if order == "maximin":
+        return maximin_order(tree, seed)
+    if order == "grid":
+        return grid_order(points, seed)
+    if order == "random":
+        return np.random.default_rng(seed).permutation(len(points))
+    return np.arange(len(points))

@@ -1,0 +1,144 @@
+"""The directed graph: an order of the points, and for each the earlier points it depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+__all__ = ["Children", "Graph", "Levels"]
+
+
+class Children(NamedTuple):
+    """The graph by parent (compressed rows).
+
+    The children of p are ``child_row[child_ptr[p]:child_ptr[p + 1]]``, ascending, and p stands in column
+    ``child_slot`` of their parents: ``parents[child_row[e], child_slot[e]] == p`` for each entry e of p.
+
+    Attributes
+    ----------
+    child_ptr : int64 (N + 1,)
+    child_row : int32 (edges,)
+    child_slot : int16 (edges,), int32 where rows are longer than int16 can count
+    """
+
+    child_ptr: np.ndarray
+    child_row: np.ndarray
+    child_slot: np.ndarray
+
+
+class Levels(NamedTuple):
+    """Positions by level; points of one level do not depend on each other.
+
+    Level l is ``level_order[level_ptr[l]:level_ptr[l + 1]]``, in spatial order.
+
+    Attributes
+    ----------
+    level_order : int32 (N,)
+    level_ptr : int64 (levels + 1,)
+    """
+
+    level_order: np.ndarray
+    level_ptr: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """An order of N points and the parents of each, by position in that order.
+
+    Attributes
+    ----------
+    order : int64 (N,)
+        The caller's row at each position.
+    parents : int32 (N, K)
+        Positions of the parents, ascending, all smaller than the row's own; padded at the end with -1.
+        The point at position i has exactly min(K, i) of them.
+    spatial : int32 (N,)
+        All positions in a space-filling order: loops that follow it find neighbours in the cache.
+
+    Examples
+    --------
+    >>> from npvi.graph import build_graph
+    >>> graph = build_graph([[0.0], [1.0], [2.0], [3.0]], n_neighbors=2, order="given")
+    >>> graph
+    Graph(n_points=4, n_neighbors=2)
+    >>> graph.parents.tolist()
+    [[-1, -1], [0, -1], [0, 1], [1, 2]]
+    >>> graph.children.child_row.tolist()
+    [1, 2, 2, 3, 3]
+    >>> graph.levels.level_ptr.tolist()
+    [0, 1, 2, 3, 4]
+    """
+
+    order: np.ndarray
+    parents: np.ndarray
+    spatial: np.ndarray
+
+    @property
+    def n_points(self) -> int:
+        """Number of points N."""
+        return self.parents.shape[0]
+
+    @property
+    def n_neighbors(self) -> int:
+        """Largest number of parents K."""
+        return self.parents.shape[1]
+
+    @cached_property
+    def children(self) -> Children:
+        """Children of each point, found on first use."""
+        slots = np.int16 if self.n_neighbors <= np.iinfo(np.int16).max else np.int32
+        n, k = self.parents.shape
+        # Every row but the first k is full.
+        edges = n * k - k * (k + 1) // 2
+        children = Children(np.zeros(n + 1, np.int64), np.empty(edges, np.int32), np.empty(edges, slots))
+        _transpose(self.parents, *children)
+        return children
+
+    @cached_property
+    def levels(self) -> Levels:
+        """Points by level (1 + the highest level of the parents, 0 without any), found on first use."""
+        level = np.zeros(self.n_points, np.int32)
+        _find_levels(self.parents, level)
+        order = self.spatial[np.argsort(level[self.spatial], kind="stable")]
+        return Levels(order, np.concatenate([[0], np.cumsum(np.bincount(level))]))
+
+    def __repr__(self) -> str:
+        return f"Graph(n_points={self.n_points}, n_neighbors={self.n_neighbors})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What can be found again is not worth its place in a file.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@njit(cache=True, nogil=True)
+def _transpose(parents, pointer, row, slot):  # type: ignore[no-untyped-def]
+    n, k = parents.shape
+    for i in range(n):
+        for j in range(min(i, k)):
+            pointer[parents[i, j] + 1] += 1
+    for i in range(n):
+        pointer[i + 1] += pointer[i]
+    for i in range(n):
+        for j in range(min(i, k)):
+            at = pointer[parents[i, j]]
+            row[at] = i
+            slot[at] = j
+            pointer[parents[i, j]] = at + 1
+    # Each pointer has run to the end of its list, which is where the next one starts.
+    for i in range(n, 0, -1):
+        pointer[i] = pointer[i - 1]
+    pointer[0] = 0
+
+
+@njit(cache=True, nogil=True)
+def _find_levels(parents, level):  # type: ignore[no-untyped-def]
+    n, k = parents.shape
+    for i in range(1, n):
+        highest = level[parents[i, 0]]
+        for j in range(1, min(i, k)):
+            highest = max(highest, level[parents[i, j]])
+        level[i] = highest + 1

@@ -1,0 +1,100 @@
+"""The contract of a kernel: a formula for one pair of points, written in JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from npvi.checks import check_positive
+from npvi.parameters import Parametrised
+
+__all__ = ["Frame", "Kernel"]
+
+
+class Frame(NamedTuple):
+    """Points as one part of a kernel sees them, and what a squared distance along each column counts for."""
+
+    points: np.ndarray
+    """(N, p) coordinates, in their own units."""
+    precision: np.ndarray
+    """(p,) inverse squared length scales."""
+
+
+class Kernel(Parametrised):
+    """Base class of covariance functions k(x, z).
+
+    A subclass stores its parameters in the constructor, all of them positive numbers (so that they can be
+    learned on the log scale), and implements ``__call__``. ``vmap`` does the rest. The nugget is not part of
+    a kernel: it belongs to the index of a point, not to its place, and is a parameter of the model.
+
+    >>> import jax.numpy as jnp
+    >>> class Cosine(Kernel):
+    ...     def __init__(self, frequency=1.0):
+    ...         self.frequency = frequency
+    ...     def __call__(self, x, z):
+    ...         return jnp.cos(self.frequency * (x - z)[0])
+    >>> float((2.0 * Cosine(frequency=3.0))(jnp.ones(1), jnp.ones(1)))
+    2.0
+    """
+
+    def __call__(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        """k(x, z) for one pair of points, each of shape (d,)."""
+        raise NotImplementedError
+
+    def validate(self, n_inputs: int) -> None:
+        """Raise ValueError where a parameter is not allowed or does not fit `n_inputs` columns of inputs."""
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, Kernel):
+                value.validate(n_inputs)
+            elif name not in self.static:
+                check_positive(self, name)
+
+    def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
+        """The spaces in which this kernel measures distance; parts that share a space share its key."""
+        return {"inputs": Frame(X, np.ones(X.shape[1]))}
+
+    def coordinates(self, X: np.ndarray) -> np.ndarray:
+        """The inputs as the kernel's distance sees them, so that Euclidean neighbours are the most correlated
+        points.
+
+        Shape (N, p). Where one space and one length scale is all there is, the points themselves are
+        returned, unscaled: points on a lattice keep their exact ties.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        frames = list(self.frames(X).values())
+        if not frames:
+            return X
+        if len(frames) == 1 and np.all(frames[0].precision == frames[0].precision[0]):
+            return frames[0].points
+        return np.hstack([points * np.sqrt(precision) for points, precision in frames])
+
+    def __add__(self, other: Any) -> Kernel:
+        from npvi.kernels.composition import Sum  # composition.py imports this module
+        from npvi.kernels.linear import Constant
+
+        if isinstance(other, Real):
+            other = Constant(float(other))
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        from npvi.kernels.composition import Product, Scaled
+
+        if isinstance(other, Real):
+            return Scaled(self, float(other))
+        return Product(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def _check_one_per_input(self, name: str, n_inputs: int) -> None:
+        shape = np.shape(getattr(self, name))
+        if shape not in [(), (n_inputs,)]:
+            got = f"{shape[0]} values" if len(shape) == 1 else f"an array of shape {shape}"
+            raise ValueError(
+                f"{type(self).__name__}: {name} has {got}, but the kernel sees {n_inputs} inputs; "
+                f"give one number for all of them, or a sequence with one per input"
+            )

@@ -1,0 +1,77 @@
+"""Kernels on arrays: compiled once per kind of kernel, in bounded memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from npvi.batching import map_rows
+from npvi.kernels.base import Kernel
+
+__all__ = ["diagonal", "evaluate", "matrix"]
+
+_LARGEST = 2**17
+
+
+@partial(jax.jit, static_argnums=0)
+def _pairs(structure: Any, leaves: list, X: jax.Array, Z: jax.Array) -> tuple[jax.Array]:
+    return (jax.vmap(jax.tree.unflatten(structure, leaves))(X, Z),)
+
+
+def evaluate(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """k(X[i], Z[i]) for every row i.
+
+    Pairs are handled in chunks padded to a power of two, and parameters are arguments of the compiled
+    function: neither a new number of pairs nor new parameter values compile anything.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Z : array of shape (M, d)
+
+    Returns
+    -------
+    array of shape (M,)
+
+    Examples
+    --------
+    >>> from npvi.kernels import Linear
+    >>> evaluate(Linear(), np.array([[1.0, 2.0], [3.0, 4.0]]), np.ones((2, 2)))
+    array([3., 7.])
+    """
+    X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+    # The kernel is taken apart here, not by jit, so that it happens once and not once per chunk.
+    leaves, structure = jax.tree.flatten(kernel)
+    return map_rows(partial(_pairs, structure, leaves), (X, Z), largest=_LARGEST)[0]
+
+
+def diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:
+    """k(X[i], X[i]) for every row i: the prior variances, of shape (N,).
+
+    >>> from npvi.kernels import RBF
+    >>> diagonal(RBF(variance=2.0), np.zeros((3, 1)))
+    array([2., 2., 2.])
+    """
+    return evaluate(kernel, X, X)
+
+
+def matrix(kernel: Kernel, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+    """The dense matrix of k(X[i], Z[j]), of shape (N, M); Z is X where not given.
+
+    >>> from npvi.kernels import RBF
+    >>> matrix(RBF(), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
+    """
+    X = np.asarray(X, dtype=np.float64)
+    Z = X if Z is None else np.asarray(Z, dtype=np.float64)
+    out = np.empty((len(X), len(Z)))
+    step = max(1, _LARGEST // max(1, len(Z)))
+    for start in range(0, len(X), step):
+        block = X[start : start + step]
+        values = evaluate(kernel, np.repeat(block, len(Z), axis=0), np.tile(Z, (len(block), 1)))
+        out[start : start + step] = values.reshape(len(block), len(Z))
+    return out

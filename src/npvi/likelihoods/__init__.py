@@ -1,0 +1,24 @@
+"""Observation models: one formula for one observation each, in JAX; the rest follows from it."""
+
+from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.bernoulli import Bernoulli
+from npvi.likelihoods.expectations import Expectations, expectations
+from npvi.likelihoods.gaussian import Gaussian
+from npvi.likelihoods.links import Link
+from npvi.likelihoods.lognormal import LogNormal
+from npvi.likelihoods.poisson import Poisson
+from npvi.likelihoods.registry import as_likelihood
+from npvi.likelihoods.support import Support
+
+__all__ = [
+    "Bernoulli",
+    "Expectations",
+    "Gaussian",
+    "Likelihood",
+    "Link",
+    "LogNormal",
+    "Poisson",
+    "Support",
+    "as_likelihood",
+    "expectations",
+]

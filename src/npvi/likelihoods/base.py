@@ -1,0 +1,164 @@
+"""The contract of a likelihood: what one response y is, given the latent f, written in JAX."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+
+from npvi.checks import check_positive
+from npvi.likelihoods.links import Link
+from npvi.likelihoods.support import REAL, Support
+from npvi.parameters import Parametrised
+
+__all__ = ["Likelihood"]
+
+
+class Likelihood(Parametrised):
+    """Base class of observation models p(y | f).
+
+    A subclass needs `support`, `log_prob`, `conditional_mean`, `conditional_variance`, `cdf` and `sample`;
+    the expectations, the predictive distribution, its quantiles and its scores follow. Methods that begin
+    with ``expected_`` or ``marginal_`` are closed forms: they replace the numerical integral where they do
+    not return None.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> class Laplace(Likelihood):
+    ...     resolution = 0.1
+    ...     def __init__(self, scale=1.0):
+    ...         self.scale = scale
+    ...     def log_prob(self, y, f):
+    ...         return -jnp.abs(y - f) / self.scale - jnp.log(2.0 * self.scale)
+    >>> from npvi.likelihoods import expectations
+    >>> result = expectations(Laplace(), np.zeros(1), np.zeros(1), np.ones(1))
+    >>> float(result.value[0].round(2))  # −E|f| − log 2
+    -1.49
+    """
+
+    support: ClassVar[Support] = REAL
+    """Which responses are allowed."""
+    extras: ClassVar[tuple[str, ...]] = ()
+    """Names of the data per row, besides y, that the methods take as keywords; each is positive."""
+    log_concave: ClassVar[bool] = False
+    """Whether log p(y | f) is concave in f for every y."""
+    resolution: ClassVar[float] = 1.0
+    """The scale of f over which log p(y | f) is smooth; the step of numerical integrals follows it."""
+    links: ClassVar[dict[str, Link]] = {}
+    """The choices for a parameter called `link`, where there is one."""
+
+    # -- p(y | f), for one observation, in JAX
+    # ------------------------------------------------------------------------
+
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+        """log p(y | f), normalised."""
+        raise NotImplementedError
+
+    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+        """E[y | f]."""
+        raise NotImplementedError
+
+    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+        """Var[y | f]."""
+        raise NotImplementedError
+
+    # -- p(y | f), for arrays, in NumPy
+    # -------------------------------------------------------------------------------
+
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+        """P(Y ≤ y | f), which must not increase with f; arguments broadcast."""
+        raise NotImplementedError
+
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+        """A draw of y for each f; arguments broadcast."""
+        raise NotImplementedError
+
+    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+        """An f whose mean is about y, to start an iteration from."""
+        return np.zeros(np.shape(y))
+
+    # -- closed forms under f ~ N(m, v), where there are any
+    # ----------------------------------------------------------
+
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array | None:
+        """E log p(y | f), for one observation, in JAX."""
+        return None
+
+    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray | None:
+        """log ∫ p(y | f) N(f; m, v) df, in NumPy."""
+        return None
+
+    def marginal_moments(
+        self, m: np.ndarray, v: np.ndarray, **row: Any
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Mean and variance of y, in NumPy."""
+        return None
+
+    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray | None:
+        """P(Y ≤ y), in NumPy."""
+        return None
+
+    def marginal_quantile(self, q: float, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray | None:
+        """The smallest y with P(Y ≤ y) ≥ q, in NumPy."""
+        return None
+
+    # -- checks
+    # -------------------------------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Raise ValueError where a parameter is not allowed."""
+        for name, value in self.get_params(deep=False).items():
+            if name == "link" and value not in self.links:
+                choices = ", ".join(repr(choice) for choice in self.links)
+                raise ValueError(f"{type(self).__name__}: link must be one of {choices}, got {value!r}")
+            if name not in self.static:
+                check_positive(self, name)
+
+    def check_response(self, y: Any, name: str = "y") -> np.ndarray:
+        """`y` as an array of float64, or ValueError where some of it is outside the support.
+
+        >>> from npvi.likelihoods import Poisson
+        >>> Poisson().check_response([3, 0, -1])
+        Traceback (most recent call last):
+        ValueError: y: 1 of 3 rows cannot be Poisson (row 2: -1.0); allowed: whole numbers 0, 1, 2, …
+        """
+        y = np.asarray(y, dtype=np.float64)
+        outside = np.flatnonzero(self.support.invalid(y))
+        if len(outside):
+            some = ", ".join(f"row {i}: {y[i]}" for i in outside[:3]) + (", …" if len(outside) > 3 else "")
+            raise ValueError(
+                f"{name}: {len(outside)} of {len(y)} rows cannot be {type(self).__name__} ({some}); "
+                f"allowed: {self.support.description}"
+            )
+        return y
+
+    def check_row(self, row: dict[str, Any] | None, n: int) -> dict[str, np.ndarray]:
+        """The data per row as float64 arrays of length `n`, or ValueError; names that are None are left out.
+
+        >>> from npvi.likelihoods import Gaussian
+        >>> Gaussian().check_row({"exposure": [1.0, 2.0]}, 2)
+        Traceback (most recent call last):
+        ValueError: Gaussian takes no exposure
+        """
+        checked = {}
+        for name, value in (row or {}).items():
+            if value is None:
+                continue
+            if name not in self.extras:
+                takes = f"; it takes {', '.join(self.extras)}" if self.extras else ""
+                raise ValueError(f"{type(self).__name__} takes no {name}{takes}")
+            values = np.asarray(value, dtype=np.float64)
+            if values.shape not in [(), (n,)]:
+                raise ValueError(
+                    f"{name} must be one number or {n} of them, one per row; got shape {values.shape}"
+                )
+            checked[name] = np.array(np.broadcast_to(values, (n,)))
+            wrong = np.flatnonzero(~(np.isfinite(checked[name]) & (checked[name] > 0)))
+            if len(wrong):
+                raise ValueError(
+                    f"{name} must be positive and finite, but {len(wrong)} of {n} rows are not "
+                    f"(first: row {wrong[0]}, {checked[name][wrong[0]]})"
+                )
+        return checked

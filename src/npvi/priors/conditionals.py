@@ -1,0 +1,115 @@
+"""The conditional of one point given its neighbours, for many points at once (the paper's eq. bandsigma)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from npvi.kernels import Kernel, evaluate
+from npvi.parallel import over_chunks
+from npvi.sparse.lanes import LANES, solve_last
+
+__all__ = ["conditionals"]
+
+#: kernel values held at a time
+_PAIRS = 2**20
+
+
+def conditionals(
+    kernel: Kernel,
+    nugget: float,
+    X: NDArray[np.float64],
+    neighbors: NDArray[np.int32],
+    Z: NDArray[np.float64],
+    visit: NDArray[np.int32] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """p(f(z) | f(X[α])) = N(bᵀ f(X[α]), d) for every row z of Z and its row α of `neighbors`.
+
+    b = Σ_αα⁻¹ Σ_αz and d = Σ_zz − bᵀ Σ_αz, where Σ is the kernel plus `nugget` on the diagonal.
+
+    Parameters
+    ----------
+    neighbors : (M, K) rows of X, padded with −1 at the end.
+    visit : order in which to go through Z; neighbouring rows in sequence find their data in the cache.
+
+    Returns
+    -------
+    weights : b, shape (M, K), zero where there is no neighbour.
+    variance : d, shape (M,); NaN in a row whose Σ_αα isn't positive definite, at most 0 where d is lost in rounding.
+    """
+    m, K = neighbors.shape
+    n = K + 1
+    pairs = n * (n + 1) // 2
+    visit = np.arange(m, dtype=np.int32) if visit is None else visit
+    weights, variance = np.zeros((m, K)), np.empty(m)
+    step = max(1, _PAIRS // (pairs * LANES)) * LANES
+    for start in range(0, m, step):
+        rows = visit[start : start + step]
+        groups = -(-len(rows) // LANES)
+        left = np.empty((groups * pairs * LANES, X.shape[1]))
+        right = np.empty_like(left)
+        over_chunks(_list_pairs, groups, rows, neighbors, X, Z, left, right, grain=16)
+        blocks = evaluate(kernel, left, right).reshape(groups, pairs, LANES)
+        over_chunks(_condition, groups, rows, neighbors, nugget, blocks, weights, variance, grain=16)
+    return weights, variance
+
+
+@njit(cache=True, nogil=True)
+def _list_pairs(start, stop, rows, neighbors, X, Z, left, right):
+    """The two points of every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
+    K = neighbors.shape[1]
+    pairs = (K + 1) * (K + 2) // 2
+    for group in range(start, stop):
+        for lane in range(LANES):
+            z = rows[min(group * LANES + lane, len(rows) - 1)]
+            padding = 0
+            while padding < K and neighbors[z, K - 1 - padding] < 0:
+                padding += 1
+            at = group * pairs * LANES + lane
+            for i in range(K + 1):
+                for j in range(i + 1):
+                    for c in range(X.shape[1]):
+                        left[at, c] = X[neighbors[z, i - padding], c] if padding <= i < K else Z[z, c]
+                        right[at, c] = X[neighbors[z, j - padding], c] if padding <= j < K else Z[z, c]
+                    at += LANES
+
+
+@njit(cache=True, nogil=True)
+def _condition(start, stop, rows, neighbors, nugget, blocks, weights, variance):
+    K = neighbors.shape[1]
+    last = K * (K + 1) // 2
+    for group in range(start, stop):
+        A = blocks[group]
+        for i in range(K + 1):
+            for lane in range(LANES):
+                A[i * (i + 1) // 2 + i, lane] += nugget
+        for lane in range(LANES):
+            z = rows[min(group * LANES + lane, len(rows) - 1)]
+            padding = 0
+            while padding < K and neighbors[z, K - 1 - padding] < 0:
+                padding += 1
+            for i in range(padding):
+                for j in range(i):
+                    A[i * (i + 1) // 2 + j, lane] = 0.0
+                A[i * (i + 1) // 2 + i, lane] = 1.0
+            for i in range(max(padding, 1), K + 1):
+                for j in range(min(i, padding)):
+                    A[i * (i + 1) // 2 + j, lane] = 0.0
+        total = A[last + K].copy()
+        covariance = A[last : last + K].copy()
+        solve_last(A, K + 1)
+        for lane in range(min(LANES, len(rows) - group * LANES)):
+            z = rows[group * LANES + lane]
+            padding = 0
+            while padding < K and neighbors[z, K - 1 - padding] < 0:
+                padding += 1
+            root = A[last + K, lane]
+            if root == root:
+                variance[z] = 1.0 / (root * root)
+            else:  # not a number: either d itself is negative by rounding, or an earlier pivot was
+                variance[z] = total[lane]
+                for i in range(padding, K):
+                    variance[z] -= covariance[i, lane] * A[last + i, lane]
+            for i in range(padding, K):
+                weights[z, i - padding] = A[last + i, lane]

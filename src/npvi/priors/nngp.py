@@ -1,0 +1,114 @@
+"""The nearest-neighbour Gaussian process: each point given its parents (Datta et al. 2016)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.graph import Graph, NeighborIndex
+from npvi.kernels import Kernel, diagonal
+from npvi.priors.base import Conditional, NotPositiveDefiniteError
+from npvi.priors.conditionals import conditionals
+from npvi.sparse import LowerHalf, Triangular, lower_half
+
+__all__ = ["NNGP"]
+
+
+class NNGP:
+    """p(f) = Π_i N(f_i; b_iᵀ f_parents(i), d_i), a Gaussian with precision P = (I−B)ᵀ D⁻¹ (I−B).
+
+    Points are in the graph's order throughout.
+
+    Parameters
+    ----------
+    kernel : covariance of f, without the nugget.
+    nugget : variance added to the diagonal; part of f.
+    X : (N, d) inputs in the graph's order.
+    graph : Graph
+
+    Attributes
+    ----------
+    conditional_mean_weights : b, shape (N, K)
+    conditional_variance : d, shape (N,)
+    root : T = D^{−½}(I−B), with which P = TᵀT
+
+    Examples
+    --------
+    >>> from npvi.graph import build_graph
+    >>> from npvi.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> prior = NNGP(RBF(), 0.0, X, build_graph(X, 2, order="given"))
+    >>> np.linalg.inv(prior.block(np.arange(3))).round(3)
+    array([[1.   , 0.607, 0.135],
+           [0.607, 1.   , 0.607],
+           [0.135, 0.607, 1.   ]])
+    """
+
+    def __init__(self, kernel: Kernel, nugget: float, X: NDArray[np.float64], graph: Graph) -> None:
+        self.kernel, self.nugget, self.X, self.graph = kernel, float(nugget), X, graph
+        b, d = conditionals(kernel, self.nugget, X, graph.parents, X, graph.spatial)
+        total = diagonal(kernel, X) + self.nugget
+        degenerate = ~(d > 1e-14 * total)
+        if degenerate.any():
+            raise self._not_positive_definite(np.flatnonzero(degenerate))
+        self.conditional_mean_weights, self.conditional_variance = b, d
+        scale = 1.0 / np.sqrt(d)
+        self.root = Triangular(graph, scale, -b * scale[:, None])
+
+    def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P x, for one vector (N,) or many (N, R)."""
+        return self.root.transpose_dot(self.root.dot(x))
+
+    def quadratic(self, x: NDArray[np.float64]) -> float:
+        """xᵀ P x."""
+        return float(np.sum(self.root.dot(x) ** 2))
+
+    def block(self, S: NDArray[np.int64]) -> NDArray[np.float64]:
+        """P[S, S], dense."""
+        unit = np.zeros((self.graph.n_points, len(S)))
+        unit[S, np.arange(len(S))] = 1.0
+        root = self.root.dot(unit)
+        return root.T @ root
+
+    @property
+    def logdet(self) -> float:
+        """log |P⁻¹| = Σ log d_i."""
+        return float(np.log(self.conditional_variance).sum())
+
+    def draw(self, rng: np.random.Generator, n: int = 1) -> NDArray[np.float64]:
+        """Draws with covariance P, shape (N, n)."""
+        return self.root.transpose_dot(rng.standard_normal((self.graph.n_points, n)))
+
+    def conditional(self, Z: NDArray[np.float64]) -> Conditional:
+        """f at new points given f at their nearest points of X: the nugget is fresh for every new row."""
+        n = self.graph.n_points
+        k = n if self.graph.n_neighbors >= n - 1 else self.graph.n_neighbors
+        neighbors = self._index.query(self.kernel.coordinates(Z), k)
+        weights, variance = conditionals(self.kernel, self.nugget, self.X, neighbors, Z)
+        return Conditional(neighbors, weights, np.maximum(variance, 0.0))
+
+    @cached_property
+    def lower_half(self) -> LowerHalf:
+        """P itself, for the column sweep."""
+        return lower_half(self.root)
+
+    @cached_property
+    def _index(self) -> NeighborIndex:
+        return NeighborIndex(self.kernel.coordinates(self.X))
+
+    def _not_positive_definite(self, positions: NDArray[np.int64]) -> NotPositiveDefiniteError:
+        i = int(positions[0])
+        members = np.append(self.graph.parents[i][self.graph.parents[i] >= 0], i)
+        points = self.kernel.coordinates(self.X[members])
+        distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+        distances[np.tril_indices(len(members))] = np.inf
+        a, b = np.unravel_index(int(np.argmin(distances)), distances.shape) if len(members) > 1 else (0, 0)
+        rows = self.graph.order[members[[a, b]]]
+        where = f"rows {rows[0]} and {rows[1]} are only {distances[a, b]:.3g} apart" if a != b else f"row {rows[0]}"
+        return NotPositiveDefiniteError(
+            f"the kernel matrix of a point and its neighbours isn't positive definite ({len(positions)} of "
+            f"{self.graph.n_points} points; {where} and the nugget is {self.nugget:.3g}): add a nugget, for example "
+            f"nugget={1e-4 * float(diagonal(self.kernel, self.X[[i]])[0]):.3g}, or choose a rougher kernel"
+        )

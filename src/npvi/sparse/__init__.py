@@ -1,0 +1,16 @@
+"""The narrow module: the handful of sparse operations that every solver is written against."""
+
+from npvi.sparse.conjugate_gradients import Solution, conjugate_gradients
+from npvi.sparse.factor import ZeroFillFactor, zero_fill_factor
+from npvi.sparse.sweep import LowerHalf, lower_half
+from npvi.sparse.triangular import Triangular
+
+__all__ = [
+    "LowerHalf",
+    "Solution",
+    "Triangular",
+    "ZeroFillFactor",
+    "conjugate_gradients",
+    "lower_half",
+    "zero_fill_factor",
+]

@@ -1,0 +1,40 @@
+"""Running a loop over the graph's points so that parents come before children (or after), in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.graph import Graph
+from npvi.parallel import n_threads, over_chunks
+
+__all__ = ["over_levels"]
+
+#: a level with fewer points than this isn't worth waking other threads for
+_WIDE = 4096
+
+
+def over_levels(
+    graph: Graph, loop: Callable[[int, int, NDArray[np.int32]], object], reverse: bool = False
+) -> None:
+    """Call ``loop(start, stop, rows)`` until every position was in some ``rows[start:stop]``.
+
+    A position is visited after its parents (after its children if `reverse`). Points of one level don't depend on each
+    other, so wide levels are shared out among threads; runs of narrow ones are walked by this thread alone.
+    """
+    n = graph.n_points
+    if n_threads() == 1 or n < 4 * _WIDE:
+        loop(0, n, np.arange(n - 1, -1, -1, dtype=np.int32) if reverse else np.arange(n, dtype=np.int32))
+        return
+    rows, bounds = graph.levels
+    if reverse:
+        rows, bounds = np.ascontiguousarray(rows[::-1]), n - bounds[::-1]
+    start = 0
+    for a, b in zip(bounds[:-1], bounds[1:]):
+        if b - a >= _WIDE:
+            loop(start, a, rows)
+            over_chunks(lambda u, v, a=a: loop(a + u, a + v, rows), b - a, grain=_WIDE // 4, per_thread=1)
+            start = b
+    loop(start, n, rows)

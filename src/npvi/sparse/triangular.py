@@ -1,0 +1,148 @@
+"""Triangular matrices on the graph's pattern: products and solves, for one or many right-hand sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse
+from numba import njit
+from numpy.typing import NDArray
+
+from npvi.graph import Graph
+from npvi.parallel import over_chunks
+from npvi.sparse.levels import over_levels
+
+__all__ = ["Triangular"]
+
+
+@dataclass(frozen=True)
+class Triangular:
+    """Lower triangular T with row i non-zero at {i} ∪ parents(i).
+
+    ``diagonal`` has shape (N,), ``edges`` shape (N, K): ``edges[i, s]`` stands in column ``graph.parents[i, s]`` (and is
+    ignored where that is −1). The paper's L is such a matrix; so are D^{−½}(I−B), with which P = TᵀT, and the transpose
+    of the zero-fill factor U.
+    """
+
+    graph: Graph
+    diagonal: NDArray[np.float64]
+    edges: NDArray[np.float64]
+
+    def dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """T x, for x of shape (N,) or (N, R)."""
+        y = np.empty_like(x)
+        over_chunks(_dot, len(x), self.graph.parents, self.edges, self.diagonal, _columns(x), _columns(y))
+        return y
+
+    def transpose_dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Tᵀ x."""
+        y = np.empty_like(x)
+        pointer, rows, _ = self.graph.children
+        over_chunks(
+            _transpose_dot, len(x), pointer, rows, self._by_parent, self.diagonal, _columns(x), _columns(y)
+        )
+        return y
+
+    def solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """T⁻¹ x."""
+        return self._substitute(x, _forward, (self.graph.parents, self.edges, self.diagonal), reverse=False)
+
+    def transpose_solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """T⁻ᵀ x."""
+        pointer, rows, _ = self.graph.children
+        lists = (pointer, rows, self._by_parent, self.diagonal)
+        return self._substitute(x, _backward, lists, reverse=True)
+
+    def row_norms_squared(self) -> NDArray[np.float64]:
+        """Σ_c T_ic² for each row: the diagonal of TTᵀ."""
+        return self.diagonal**2 + np.einsum("ik,ik->i", self.edges, self.edges)
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """The same matrix as a SciPy CSR array (points in the graph's order)."""
+        n = len(self.diagonal)
+        row, slot = np.nonzero(self.graph.parents >= 0)
+        rows = np.concatenate([row, np.arange(n)])
+        columns = np.concatenate([self.graph.parents[row, slot], np.arange(n)])
+        values = np.concatenate([self.edges[row, slot], self.diagonal])
+        return scipy.sparse.csr_array((values, (rows, columns)), shape=(n, n))
+
+    @cached_property
+    def _by_parent(self) -> NDArray[np.float64]:
+        """The edges in the order of the graph's child lists, so that products with Tᵀ read memory in sequence."""
+        _, rows, slots = self.graph.children
+        return self.edges[rows, slots]
+
+    def _substitute(self, x, loop, lists, reverse):
+        y = np.array(x, dtype=np.float64, order="C")
+        columns = _columns(y)
+        n, right_hand_sides = columns.shape
+        if right_hand_sides > 1:  # threads share out the right-hand sides; each walks the whole matrix
+            over_chunks(
+                lambda a, b: loop(0, n, _natural(n, reverse), *lists, columns, a, b),
+                right_hand_sides,
+                grain=max(1, 16384 // n),
+                per_thread=1,
+            )
+        else:
+            over_levels(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, 1), reverse)
+        return y
+
+
+def _columns(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return x.reshape(len(x), -1)
+
+
+def _natural(n: int, reverse: bool) -> NDArray[np.int32]:
+    return np.arange(n - 1, -1, -1, dtype=np.int32) if reverse else np.arange(n, dtype=np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _dot(start, stop, parents, edges, diagonal, x, y):
+    for i in range(start, stop):
+        for r in range(x.shape[1]):
+            y[i, r] = diagonal[i] * x[i, r]
+        for s in range(parents.shape[1]):
+            j = parents[i, s]
+            if j < 0:
+                break
+            for r in range(x.shape[1]):
+                y[i, r] += edges[i, s] * x[j, r]
+
+
+@njit(cache=True, nogil=True)
+def _transpose_dot(start, stop, child_ptr, child_row, by_parent, diagonal, x, y):
+    for j in range(start, stop):
+        for r in range(x.shape[1]):
+            y[j, r] = diagonal[j] * x[j, r]
+        for e in range(child_ptr[j], child_ptr[j + 1]):
+            i = child_row[e]
+            for r in range(x.shape[1]):
+                y[j, r] += by_parent[e] * x[i, r]
+
+
+@njit(cache=True, nogil=True)
+def _forward(start, stop, rows, parents, edges, diagonal, x, a, b):
+    for t in range(start, stop):
+        i = rows[t]
+        for s in range(parents.shape[1]):
+            j = parents[i, s]
+            if j < 0:
+                break
+            for r in range(a, b):
+                x[i, r] -= edges[i, s] * x[j, r]
+        for r in range(a, b):
+            x[i, r] /= diagonal[i]
+
+
+@njit(cache=True, nogil=True)
+def _backward(start, stop, rows, child_ptr, child_row, by_parent, diagonal, x, a, b):
+    for t in range(start, stop):
+        j = rows[t]
+        for e in range(child_ptr[j], child_ptr[j + 1]):
+            i = child_row[e]
+            for r in range(a, b):
+                x[j, r] -= by_parent[e] * x[i, r]
+        for r in range(a, b):
+            x[j, r] /= diagonal[j]

@@ -1,0 +1,71 @@
+"""What build_graph says when an argument is wrong."""
+
+import numpy as np
+import pytest
+
+from npvi.graph import build_graph
+
+X = np.arange(12.0).reshape(6, 2)
+WITH_NAN = X.copy()
+WITH_NAN[[1, 4], 0] = np.nan, -np.inf
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"X": np.arange(3.0)},
+            ValueError,
+            r"X has shape \(3,\) but must be two-dimensional.*X\.reshape\(-1, 1\)",
+        ),
+        ({"X": 3.0}, ValueError, r"X has shape \(\) but must be two-dimensional"),
+        ({"X": np.zeros((2, 2, 2))}, ValueError, r"X has shape \(2, 2, 2\)"),
+        ({"X": np.zeros((0, 2))}, ValueError, r"X is empty, with shape \(0, 2\): give at least one point"),
+        ({"X": np.zeros((3, 0))}, ValueError, r"X is empty, with shape \(3, 0\)"),
+        (
+            {"X": WITH_NAN},
+            ValueError,
+            r"X has NaN or infinite values in 2 of 6 rows \(row 1, 4\): remove or fill",
+        ),
+        ({"X": np.full((9, 1), np.nan)}, ValueError, r"9 of 9 rows \(row 0, 1, 2, 3, 4, …\)"),
+        (
+            {"X": [[1e200], [0.0]]},
+            ValueError,
+            r"X has values beyond ±1e\+150 in 1 of 2 rows \(row 0\): rescale X",
+        ),
+        ({"X": [["a"], ["b"]]}, TypeError, r"X holds values that are no real numbers"),
+        (
+            {"X": np.ones((3, 2), complex)},
+            TypeError,
+            r"X holds values that are no real numbers \(dtype complex128",
+        ),
+        ({"n_neighbors": 2.0}, TypeError, r"n_neighbors is 2\.0 but must be a whole number of at least 1"),
+        ({"n_neighbors": True}, TypeError, r"n_neighbors is True but must be a whole number"),
+        ({"n_neighbors": "5"}, TypeError, r"n_neighbors is '5' but must be a whole number"),
+        ({"n_neighbors": 0}, ValueError, r"n_neighbors is 0 but must be at least 1"),
+        ({"n_neighbors": np.int64(-3)}, ValueError, r"n_neighbors is -3 but must be at least 1"),
+        ({"rule": "knn"}, ValueError, r"rule is 'knn' but must be one of 'paper', 'nearest'"),
+        (
+            {"order": "maxmin"},
+            ValueError,
+            r"'maxmin' but must be one of 'maximin', 'grid', 'random', 'given', or an",
+        ),
+        ({"order": None}, ValueError, r"order is None but must be one of"),
+        ({"order": 3}, ValueError, r"order is 3 but must be one of"),
+        ({"order": np.arange(6.0)}, TypeError, r"order is an array of float64 but must hold integers"),
+        (
+            {"order": np.arange(5)},
+            ValueError,
+            r"order has shape \(5,\) but X has 6 rows: .* permutation of 0, …, 5",
+        ),
+        ({"order": np.arange(6)[:, None]}, ValueError, r"order has shape \(6, 1\)"),
+        ({"order": np.arange(1, 7)}, ValueError, r"order holds 6 at position 5 \(1 such entries\)"),
+        ({"order": [0, 1, 2, 3, 4, -1]}, ValueError, r"order holds -1 at position 5"),
+        ({"order": [0, 1, 1, 3, 4, 5]}, ValueError, r"order holds row 1 2 times .* name each row once"),
+        ({"seed": 1.5}, TypeError, r"seed is 1\.5 but must be None or a whole number"),
+        ({"seed": -1}, ValueError, r"seed is -1 but must be between 0 and"),
+    ],
+)
+def test_message(arguments, error, message):
+    with pytest.raises(error, match=message):
+        build_graph(**{"X": X, "n_neighbors": 2, **arguments})

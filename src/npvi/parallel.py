@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from itertools import pairwise
 
 __all__ = ["n_threads", "over_chunks", "threads"]
 
@@ -57,5 +58,5 @@ def over_chunks(loop: Callable, n: int, *args: object, grain: int = 1024, per_th
     if workers == 1 or pieces <= 1:
         return [loop(0, n, *args)]
     bounds = [n * k // pieces for k in range(pieces + 1)]
-    futures = [_pool(workers).submit(loop, a, b, *args) for a, b in zip(bounds, bounds[1:])]
+    futures = [_pool(workers).submit(loop, a, b, *args) for a, b in pairwise(bounds)]
     return [future.result() for future in futures]

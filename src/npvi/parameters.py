@@ -15,8 +15,8 @@ class Parametrised(BaseEstimator):
     """An object made of named parameters.
 
     The constructor only stores its arguments under their own names. scikit-learn's ``get_params``, ``set_params`` and
-    ``clone`` then work (so ``model.set_params(kernel__length_scale=2.0)`` does), and every subclass is a JAX pytree whose
-    leaves are its numbers: a compiled function that takes one is compiled once, not once per value.
+    ``clone`` then work (so ``model.set_params(kernel__length_scale=2.0)`` does), and every subclass is a JAX pytree
+    whose leaves are its numbers: a compiled function that takes one is compiled once, not once per value.
     Names listed in ``static`` (strings, functions, column numbers) are part of the structure instead.
     """
 
@@ -24,9 +24,7 @@ class Parametrised(BaseEstimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        jax.tree_util.register_pytree_node(
-            cls, _flatten, lambda structure, leaves: _unflatten(cls, structure, leaves)
-        )
+        jax.tree_util.register_pytree_node(cls, _flatten, lambda structure, leaves: _unflatten(cls, structure, leaves))
 
     def replace(self, **parameters: Any) -> Self:
         """A copy with some parameters changed; the original stays as it is."""
@@ -36,9 +34,7 @@ class Parametrised(BaseEstimator):
 def _flatten(obj: Parametrised) -> tuple[list[Any], tuple]:
     names = obj._get_param_names()
     leaves = [
-        value
-        if isinstance(value, Parametrised) or hasattr(value, "dtype")
-        else np.asarray(value, dtype=np.float64)
+        value if isinstance(value, Parametrised) or hasattr(value, "dtype") else np.asarray(value, dtype=np.float64)
         for value in (getattr(obj, name) for name in names if name not in obj.static)
     ]
     return leaves, tuple((name, getattr(obj, name)) for name in names if name in obj.static)

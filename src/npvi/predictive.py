@@ -52,6 +52,8 @@ class Predictive:
                 f"latent_mean and latent_var must have one number per row, got shapes "
                 f"{self.latent_mean.shape} and {self.latent_var.shape}"
             )
+        if not np.all(self.latent_var >= 0.0):
+            raise ValueError("latent_var must not be negative, nor NaN")
         self.row = likelihood.check_row(row, len(self.latent_mean))
 
     def __len__(self) -> int:

@@ -39,6 +39,8 @@ WITH_NAN[[1, 4], 0] = np.nan, -np.inf
             TypeError,
             r"X holds values that are no real numbers \(dtype complex128",
         ),
+        ({"X": [[1.0, 2.0], [3.0]]}, ValueError, r"X is no array: its rows differ in length"),
+        ({"X": [[object()]]}, TypeError, r"X holds values .* \(dtype object\)"),
         ({"n_neighbors": 2.0}, TypeError, r"n_neighbors is 2\.0 but must be a whole number of at least 1"),
         ({"n_neighbors": True}, TypeError, r"n_neighbors is True but must be a whole number"),
         ({"n_neighbors": "5"}, TypeError, r"n_neighbors is '5' but must be a whole number"),

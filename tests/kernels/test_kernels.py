@@ -146,9 +146,7 @@ def test_gradient_matches_finite_differences(kernel, dense):
                 step = np.zeros(np.shape(leaf))
                 step[j] = 1e-6
                 up, down = ([*leaves[:i], leaf + s, *leaves[i + 1 :]] for s in (step, -step))
-                slope = (
-                    jax.tree.unflatten(structure, up)(x, z) - jax.tree.unflatten(structure, down)(x, z)
-                ) / 2e-6
+                slope = (jax.tree.unflatten(structure, up)(x, z) - jax.tree.unflatten(structure, down)(x, z)) / 2e-6
                 np.testing.assert_allclose(gradient[i][j], slope, rtol=1e-5, atol=1e-8)
 
 
@@ -248,15 +246,15 @@ def test_as_kernel():
     kernel = RBF(3.0)
     assert as_kernel(kernel) is kernel
     assert as_kernel(cauchy).function is cauchy
-    with pytest.raises(ValueError, match="no kernel is named 'rfb'.*'rbf', 'matern12'"):
+    with pytest.raises(ValueError, match=r"no kernel is named 'rfb'.*'rbf', 'matern12'"):
         as_kernel("rfb")
     with pytest.raises(TypeError, match=r"write RBF\(\)"):
         as_kernel(RBF)
-    with pytest.raises(TypeError, match="'matern52'.*got builtins.int"):
+    with pytest.raises(TypeError, match=r"'matern52'.*got builtins.int"):
         as_kernel(3)
     from sklearn.gaussian_process.kernels import RBF as foreign
 
-    with pytest.raises(TypeError, match="expected a kernel from npvi.kernels"):
+    with pytest.raises(TypeError, match=r"expected a kernel from npvi.kernels"):
         as_kernel(foreign())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,23 +16,23 @@ _LARGEST = 1e150
 
 def check_points(X: ArrayLike, name: str, allow_empty: bool = False) -> np.ndarray:
     """X as a finite float64 matrix with rows in memory order."""
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{name} is no array: its rows differ in length, give all the same inputs") from None
+    if array.dtype.kind == "O":
+        # Tables with columns of mixed types arrive as objects.
+        with suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
     if array.dtype.kind not in "buif":
-        try:
-            array = np.asarray(array, dtype=object).astype(np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"{name} holds values that are no real numbers (dtype {array.dtype}): convert them first"
-            ) from None
+        raise TypeError(f"{name} holds values that are no real numbers (dtype {array.dtype}): convert them first")
     if array.ndim != 2:
         raise ValueError(
             f"{name} has shape {array.shape} but must be two-dimensional, (points, inputs): "
             f"a single input is {name}.reshape(-1, 1), a single point {name}.reshape(1, -1)"
         )
     if array.shape[1] == 0 or (array.shape[0] == 0 and not allow_empty):
-        raise ValueError(
-            f"{name} is empty, with shape {array.shape}: give at least one point with at least one input"
-        )
+        raise ValueError(f"{name} is empty, with shape {array.shape}: give at least one point with at least one input")
     array = np.ascontiguousarray(array, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(~(np.abs(array) <= _LARGEST).all(axis=1))
@@ -68,13 +69,9 @@ def check_permutation(order: ArrayLike, n: int) -> np.ndarray:
     """An array that holds each of 0, …, n-1 once, as int64."""
     array = np.asarray(order)
     if array.dtype.kind not in "ui":
-        raise TypeError(
-            f"order is an array of {array.dtype} but must hold integers: the row at each position"
-        )
+        raise TypeError(f"order is an array of {array.dtype} but must hold integers: the row at each position")
     if array.shape != (n,):
-        raise ValueError(
-            f"order has shape {array.shape} but X has {n} rows: give a permutation of 0, …, {n - 1}"
-        )
+        raise ValueError(f"order has shape {array.shape} but X has {n} rows: give a permutation of 0, …, {n - 1}")
     array = array.astype(np.int64)
     outside = np.flatnonzero((array < 0) | (array >= n))
     if len(outside):
@@ -86,8 +83,7 @@ def check_permutation(order: ArrayLike, n: int) -> np.ndarray:
     if repeats.max() > 1:
         row = int(repeats.argmax())
         raise ValueError(
-            f"order holds row {row} {repeats[row]} times but must be a permutation of 0, …, {n - 1}: "
-            "name each row once"
+            f"order holds row {row} {repeats[row]} times but must be a permutation of 0, …, {n - 1}: name each row once"
         )
     return array
 

@@ -23,6 +23,13 @@ class Children(NamedTuple):
     child_ptr : int64 (N + 1,)
     child_row : int32 (edges,)
     child_slot : int16 (edges,), int32 where rows are longer than int16 can count
+
+    Examples
+    --------
+    >>> from npvi.graph import build_graph
+    >>> child_ptr, child_row, child_slot = build_graph([[0.0], [1.0], [2.0]], 1, order="given").children
+    >>> child_ptr.tolist(), child_row.tolist(), child_slot.tolist()
+    ([0, 1, 2, 2], [1, 2], [0, 0])
     """
 
     child_ptr: np.ndarray
@@ -39,6 +46,13 @@ class Levels(NamedTuple):
     ----------
     level_order : int32 (N,)
     level_ptr : int64 (levels + 1,)
+
+    Examples
+    --------
+    >>> from npvi.graph import build_graph
+    >>> levels = build_graph([[0.0], [1.0], [-1.0]], 1, order="given").levels
+    >>> levels.level_order[: levels.level_ptr[1]].tolist(), levels.level_ptr.tolist()
+    ([0], [0, 1, 3])
     """
 
     level_order: np.ndarray
@@ -115,7 +129,7 @@ class Graph:
 
 
 @njit(cache=True, nogil=True)
-def _transpose(parents, pointer, row, slot):  # type: ignore[no-untyped-def]
+def _transpose(parents: np.ndarray, pointer: np.ndarray, row: np.ndarray, slot: np.ndarray) -> None:
     n, k = parents.shape
     for i in range(n):
         for j in range(min(i, k)):
@@ -135,7 +149,7 @@ def _transpose(parents, pointer, row, slot):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _find_levels(parents, level):  # type: ignore[no-untyped-def]
+def _find_levels(parents: np.ndarray, level: np.ndarray) -> None:
     n, k = parents.shape
     for i in range(1, n):
         highest = level[parents[i, 0]]

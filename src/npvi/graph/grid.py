@@ -28,7 +28,7 @@ def grid_order(X: np.ndarray, seed: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _slot(table, key):  # type: ignore[no-untyped-def]
+def _slot(table: np.ndarray, key: np.uint64) -> np.int64:
     """Where `key` is, or belongs, in an open-addressing table (its size a power of two, 0 is empty)."""
     mask = np.uint64(len(table) - 1)
     at = (key ^ (key >> np.uint64(32))) & mask
@@ -38,14 +38,14 @@ def _slot(table, key):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _mix(key, value):  # type: ignore[no-untyped-def]
+def _mix(key: np.uint64, value: np.uint64) -> np.uint64:
     """Fold one integer into a 64-bit hash. A collision only makes a point wait for a later level."""
     key = (key ^ value) * np.uint64(0x9E3779B97F4A7C15)
     return (key ^ (key >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) | np.uint64(1)
 
 
 @njit(cache=True, nogil=True)
-def _coarse_to_fine(points, bits, levels):  # type: ignore[no-untyped-def]
+def _coarse_to_fine(points: np.ndarray, bits: np.ndarray, levels: int) -> np.ndarray:
     """Order points in [0, 1)^D, given in random order; `bits` are the same coordinates as integers."""
     n, dimension = points.shape
     size = 2

@@ -48,6 +48,11 @@ class NeighborIndex:
         Returns
         -------
         int32 (M, k)
+
+        Examples
+        --------
+        >>> NeighborIndex([[0.0], [1.0], [5.0]]).query([[2.0]], k=3).tolist()
+        [[1, 0, 2]]
         """
         points = check_points(Z, "Z", allow_empty=True)
         dimension = len(self._arranged.columns)
@@ -58,9 +63,7 @@ class NeighborIndex:
             )
         k = check_count(k, "k")
         if k > self.n_points:
-            raise ValueError(
-                f"k is {k} but there are {self.n_points} points: choose k between 1 and {self.n_points}"
-            )
+            raise ValueError(f"k is {k} but there are {self.n_points} points: choose k between 1 and {self.n_points}")
         found = np.empty((len(points), k), np.int32)
         if len(points):
             # In the order of a tree of their own, queries that follow each other visit the same nodes.

@@ -33,9 +33,7 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     picked = np.empty(n, np.int32)
     farthest = np.full(2 << tree.depth, np.inf)
     queue = np.empty(2 << tree.depth, np.int32)
-    count = _tournament(
-        columns, tree.boxes, tree.depth, start, np.uint64(seed), gaps, farthest, queue, picked
-    )
+    count = _tournament(columns, tree.boxes, tree.depth, start, np.uint64(seed), gaps, farthest, queue, picked)
     order = np.empty(n, np.int64)
     order[:count] = tree.rows[picked[:count]]
     order[count:] = np.random.default_rng(seed).permutation(np.sort(tree.rows[gaps >= 0.0]))
@@ -43,7 +41,17 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _tournament(columns, boxes, depth, start, seed, gaps, farthest, queue, picked):  # type: ignore[no-untyped-def]
+def _tournament(
+    columns: np.ndarray,
+    boxes: np.ndarray,
+    depth: int,
+    start: int,
+    seed: np.uint64,
+    gaps: np.ndarray,
+    farthest: np.ndarray,
+    queue: np.ndarray,
+    picked: np.ndarray,
+) -> int:
     """Fill `picked` with tree indices and return how many were picked before only duplicates were left.
 
     `gaps` holds squared distances to the chosen set, and -1 for what is in it.

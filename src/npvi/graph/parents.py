@@ -53,7 +53,7 @@ def paper_parents(arranged: Arranged, k: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _sort_ascending(row, size):  # type: ignore[no-untyped-def]
+def _sort_ascending(row: np.ndarray, size: int) -> None:
     """Insertion sort: rows are short."""
     for i in range(1, size):
         value = row[i]
@@ -65,13 +65,13 @@ def _sort_ascending(row, size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _sort_rows(start, stop, parents):  # type: ignore[no-untyped-def]
+def _sort_rows(start: int, stop: int, parents: np.ndarray) -> None:
     for i in range(start, stop):
         _sort_ascending(parents[i], min(i, parents.shape[1]))
 
 
 @njit(cache=True, nogil=True)
-def _drop_self(start, stop, near):  # type: ignore[no-untyped-def]
+def _drop_self(start: int, stop: int, near: np.ndarray) -> None:
     """Take each point out of its own row, or the last entry where it is missing; the last column is void."""
     last = near.shape[1] - 1
     for i in range(start, stop):
@@ -83,7 +83,7 @@ def _drop_self(start, stop, near):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _reverse_edges(near, pointer, source):  # type: ignore[no-untyped-def]
+def _reverse_edges(near: np.ndarray, pointer: np.ndarray, source: np.ndarray) -> None:
     """For each point the earlier points that count it among their k nearest, ascending (CSR)."""
     n, k = near.shape[0], near.shape[1] - 1
     for i in range(n):
@@ -104,7 +104,15 @@ def _reverse_edges(near, pointer, source):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _trim(start, stop, near, pointer, source, parents, counts):  # type: ignore[no-untyped-def]
+def _trim(
+    start: int,
+    stop: int,
+    near: np.ndarray,
+    pointer: np.ndarray,
+    source: np.ndarray,
+    parents: np.ndarray,
+    counts: np.ndarray,
+) -> None:
     """Merge a point's own earlier neighbours with those that claim it, and keep the k earliest."""
     k = parents.shape[1]
     own = np.empty(k, np.int32)
@@ -130,7 +138,9 @@ def _trim(start, stop, near, pointer, source, parents, counts):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def _top_up(start, stop, points, earlier, counts, parents):  # type: ignore[no-untyped-def]
+def _top_up(
+    start: int, stop: int, points: np.ndarray, earlier: np.ndarray, counts: np.ndarray, parents: np.ndarray
+) -> None:
     """Add the nearest earlier points that are no parents yet; of the k nearest enough are free."""
     k = parents.shape[1]
     for m in range(start, stop):

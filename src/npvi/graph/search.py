@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from npvi.graph.tree import LEAF_SIZE, Tree
+from npvi.graph.tree import Tree
 from npvi.parallel import over_chunks
 
 __all__ = ["Arranged", "arrange", "search"]
@@ -45,20 +45,26 @@ def arrange(tree: Tree, order: np.ndarray) -> Arranged:
     columns = np.empty((dimension, n))
     first = np.empty(2 << tree.depth, np.int32)
     first[0] = 0
-    over_chunks(
-        _arrange_leaves, 1 << tree.depth, tree.depth, tree.points, positions, columns, first, grain=128
-    )
+    over_chunks(_arrange_leaves, 1 << tree.depth, tree.depth, tree.points, positions, columns, first, grain=128)
     for level in range(tree.depth - 1, -1, -1):
         first[1 << level : 2 << level] = first[2 << level : 4 << level].reshape(-1, 2).min(axis=1)
     return Arranged(columns, positions, first, tree.boxes, tree.depth)
 
 
 @njit(cache=True, nogil=True)
-def _arrange_leaves(start, stop, depth, points, positions, columns, first):  # type: ignore[no-untyped-def]
+def _arrange_leaves(
+    start: int,
+    stop: int,
+    depth: int,
+    points: np.ndarray,
+    positions: np.ndarray,
+    columns: np.ndarray,
+    first: np.ndarray,
+) -> None:
     """Sort leaves [start, stop) by position (insertion sort: they are short) and copy their coordinates."""
     n, dimension = points.shape
     leaves = 1 << depth
-    source = np.empty(LEAF_SIZE, np.int64)
+    source = np.empty((n >> depth) + 1, np.int64)
     for leaf in range(start, stop):
         lo, hi = (n * leaf) >> depth, (n * (leaf + 1)) >> depth
         for i in range(lo, hi):
@@ -116,13 +122,26 @@ def search(
 
 
 @njit(cache=True, nogil=True)
-def _search(start, stop, queries, homes, limits, targets, columns, positions, first, boxes, depth, found):  # type: ignore[no-untyped-def]
+def _search(
+    start: int,
+    stop: int,
+    queries: np.ndarray,
+    homes: np.ndarray,
+    limits: np.ndarray,
+    targets: np.ndarray,
+    columns: np.ndarray,
+    positions: np.ndarray,
+    first: np.ndarray,
+    boxes: np.ndarray,
+    depth: int,
+    found: np.ndarray,
+) -> None:
     dimension, n = columns.shape
     leaves = 1 << depth
     k = found.shape[1]
     best = np.empty(k + 1)
     who = np.empty(k + 1, np.int32)
-    near = np.empty(LEAF_SIZE)
+    near = np.empty((n >> depth) + 1)
     point = np.empty(dimension)
     waiting = np.empty(64, np.int64)
     waiting_distance = np.empty(64)

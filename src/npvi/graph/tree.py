@@ -17,6 +17,7 @@ from npvi.parallel import over_chunks
 __all__ = ["LEAF_SIZE", "Tree", "build_tree"]
 
 # A leaf is scanned by one vectorised loop; larger leaves scan in vain, smaller ones make the tree deeper.
+# For Python only: a cached compiled function would not notice a change made in another file.
 LEAF_SIZE = 24
 
 # Levels that are split one by one, so that every thread has a node; below, each thread owns whole subtrees.
@@ -67,7 +68,16 @@ def build_tree(X: np.ndarray) -> Tree:
 
 
 @njit(cache=True, nogil=True)
-def _split(start, stop, level, last, depth, points, rows, boxes):  # type: ignore[no-untyped-def]
+def _split(
+    start: int,
+    stop: int,
+    level: int,
+    last: int,
+    depth: int,
+    points: np.ndarray,
+    rows: np.ndarray,
+    boxes: np.ndarray,
+) -> None:
     """Box and split nodes [start, stop) of `level` and all below them as far as level `last`."""
     n, dimension = points.shape
     stack = np.empty(2 * depth + 2, np.int64)
@@ -104,7 +114,7 @@ def _split(start, stop, level, last, depth, points, rows, boxes):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def _select(points, rows, lo, hi, middle, c):  # type: ignore[no-untyped-def]
+def _select(points: np.ndarray, rows: np.ndarray, lo: int, hi: int, middle: int, c: int) -> None:
     """Reorder [lo, hi) so that no point before `middle` exceeds one from `middle` on in coordinate c."""
     dimension = points.shape[1]
     state = np.uint32(lo + hi)

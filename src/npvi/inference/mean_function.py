@@ -36,7 +36,7 @@ class MeanFunction:
 
     def coefficients(self, f: Vector) -> Vector:
         """β(f), shape (p,)."""
-        return np.linalg.solve(self._HPH, self._PH.T @ f)
+        return np.asarray(np.linalg.solve(self._HPH, self._PH.T @ f), dtype=np.float64)
 
     def centred(self, f: Vector) -> Vector:
         """f − Hβ(f)."""

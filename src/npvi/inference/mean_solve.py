@@ -37,9 +37,7 @@ class PrecisionSolver:
 
     patience = 25
 
-    def __init__(
-        self, prior: NNGP, site_precision: NDArray[np.float64], log: SolverLog | None = None
-    ) -> None:
+    def __init__(self, prior: NNGP, site_precision: NDArray[np.float64], log: SolverLog | None = None) -> None:
         self.prior, self.site_precision = prior, site_precision
         self.log = log if log is not None else SolverLog()
         self._preconditioner: tuple[str, ZeroFillFactor] | None = None

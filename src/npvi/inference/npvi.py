@@ -75,8 +75,6 @@ class _State:
     elbo: float
 
 
-
-
 def fit_npvi(
     prior: NNGP,
     data: Data,

@@ -25,9 +25,7 @@ class _Pair(Kernel):
         merged = dict(self.k1.frames(X))
         for key, frame in self.k2.frames(X).items():
             shared = merged.get(key)
-            merged[key] = (
-                frame if shared is None else Frame(shared.points, shared.precision + frame.precision)
-            )
+            merged[key] = frame if shared is None else Frame(shared.points, shared.precision + frame.precision)
         return merged
 
 

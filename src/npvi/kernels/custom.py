@@ -38,9 +38,7 @@ class Custom(Kernel):
 
     static = ("function", "name")
 
-    def __init__(
-        self, function: Callable[[jax.Array, jax.Array], jax.Array], name: str | None = None
-    ) -> None:
+    def __init__(self, function: Callable[[jax.Array, jax.Array], jax.Array], name: str | None = None) -> None:
         self.function = function
         self.name = name
 

@@ -33,9 +33,7 @@ class RationalQuadratic(Stationary):
     0.7071
     """
 
-    def __init__(
-        self, length_scale: float | Sequence[float] = 1.0, alpha: float = 1.0, variance: float = 1.0
-    ) -> None:
+    def __init__(self, length_scale: float | Sequence[float] = 1.0, alpha: float = 1.0, variance: float = 1.0) -> None:
         super().__init__(length_scale, variance)
         self.alpha = alpha
 

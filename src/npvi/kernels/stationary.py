@@ -13,9 +13,7 @@ from npvi.kernels.base import Frame, Kernel
 __all__ = ["Stationary", "safe_sqrt", "squared_distance"]
 
 
-def squared_distance(
-    x: jax.Array, z: jax.Array, length_scale: jax.Array | float | Sequence[float]
-) -> jax.Array:
+def squared_distance(x: jax.Array, z: jax.Array, length_scale: jax.Array | float | Sequence[float]) -> jax.Array:
     """r² = Σ_j (x_j − z_j)² / ℓ_j²."""
     return jnp.sum(((x - z) / jnp.asarray(length_scale)) ** 2)
 

@@ -45,7 +45,11 @@ class Likelihood(Parametrised):
     log_concave: ClassVar[bool] = False
     """Whether log p(y | f) is concave in f for every y."""
     resolution: ClassVar[float] = 1.0
-    """The scale of f over which log p(y | f) is smooth; the step of numerical integrals follows it."""
+    """The scale of f over which log p(y | f) is smooth; the step of numerical integrals follows it.
+
+    A third of the distance from the real axis to the nearest singularity: 1 for the logistic function, with
+    its poles at ±iπ.
+    """
     links: ClassVar[dict[str, Link]] = {}
     """The choices for a parameter called `link`, where there is one."""
 
@@ -90,9 +94,7 @@ class Likelihood(Parametrised):
         """log ∫ p(y | f) N(f; m, v) df, in NumPy."""
         return None
 
-    def marginal_moments(
-        self, m: np.ndarray, v: np.ndarray, **row: Any
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Mean and variance of y, in NumPy."""
         return None
 
@@ -151,9 +153,7 @@ class Likelihood(Parametrised):
                 raise ValueError(f"{type(self).__name__} takes no {name}{takes}")
             values = np.asarray(value, dtype=np.float64)
             if values.shape not in [(), (n,)]:
-                raise ValueError(
-                    f"{name} must be one number or {n} of them, one per row; got shape {values.shape}"
-                )
+                raise ValueError(f"{name} must be one number or {n} of them, one per row; got shape {values.shape}")
             checked[name] = np.array(np.broadcast_to(values, (n,)))
             wrong = np.flatnonzero(~(np.isfinite(checked[name]) & (checked[name] > 0)))
             if len(wrong):

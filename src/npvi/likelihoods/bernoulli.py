@@ -63,9 +63,7 @@ class Bernoulli(Likelihood):
             return None
         return special.log_ndtr((2.0 * y - 1.0) * m / np.sqrt(1.0 + v))
 
-    def marginal_moments(
-        self, m: np.ndarray, v: np.ndarray, **row: Any
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray] | None:
         if self.link != "probit":
             return None
         z = m / np.sqrt(1.0 + v)

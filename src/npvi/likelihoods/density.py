@@ -76,8 +76,8 @@ class _Point(NamedTuple):
     low: jax.Array
     high: jax.Array
     step: jax.Array
-    before: jax.Array
-    left: jax.Array
+    last_step: jax.Array
+    tries: jax.Array
     converged: jax.Array
 
 
@@ -98,8 +98,7 @@ def _interval(
         mode, curvature = _mode(h, origin, jnp.sqrt(v))
         peak = h(mode)
         width = 9.0 / jnp.sqrt(jnp.maximum(curvature, 1.0 / v))
-        # m and the start lie inside the interval where they matter: a second mode beside the first is not cut
-        # off
+        # m and the start lie inside the interval where they matter: a second mode is not cut off
         inside = [jnp.where(h(t) > peak - _DEPTH, t - mode, 0.0) for t in (jnp.zeros_like(m), origin)]
         reach_right = jnp.maximum(jnp.maximum(inside[0], inside[1]), 0.0)
         reach_left = jnp.maximum(jnp.maximum(-inside[0], -inside[1]), 0.0)
@@ -117,8 +116,8 @@ def _mode(h: Callable, origin: jax.Array, sd: jax.Array) -> tuple[jax.Array, jax
 
     def expand(outside: Callable, end: jax.Array, direction: float) -> jax.Array:
         def further(state: tuple) -> tuple:
-            end, step, left = state
-            return end + direction * step, 2.0 * step, left - 1
+            end, step, tries = state
+            return end + direction * step, 2.0 * step, tries - 1
 
         return jax.lax.while_loop(lambda s: outside(s[0]) & (s[2] > 0), further, (end, scale, 200))[0]
 
@@ -132,17 +131,17 @@ def _mode(h: Callable, origin: jax.Array, sd: jax.Array) -> tuple[jax.Array, jax
         # Newton's step where it stays inside and is shrinking, else bisection: far up an exponential the
         # steps are all of size 1 and would never arrive
         trusted = (bend > 0.0) & (s.at + newton > low) & (s.at + newton < high)
-        trusted &= jnp.abs(newton) <= 0.5 * jnp.abs(s.before)
+        trusted &= jnp.abs(newton) <= 0.5 * jnp.abs(s.last_step)
         step = jnp.where(trusted, newton, 0.5 * (low + high) - s.at)
         # the peak is known to 1e-6: it serves to scale the integrand and to find its ends
         converged = (bend > 0.0) & (gradient**2 < 1e-6 * bend)
         at = jnp.where(converged, s.at, s.at + step)
-        return _Point(at, low, high, step, s.step, s.left - 1, converged)
+        return _Point(at, low, high, step, s.step, s.tries - 1, converged)
 
     at = jnp.where(h(origin) > h(jnp.zeros_like(origin)), origin, 0.0)
     size = high - low
     begin = _Point(at, low, high, size, 2.0 * size, jnp.asarray(200), jnp.zeros_like(at, dtype=bool))
-    found = jax.lax.while_loop(lambda s: ~s.converged & (s.left > 0), improve, begin).at
+    found = jax.lax.while_loop(lambda s: ~s.converged & (s.tries > 0), improve, begin).at
     return found, curvature(found)
 
 
@@ -150,21 +149,21 @@ def _reach(above: Callable, inside: jax.Array, width: jax.Array) -> jax.Array:
     """The distance t at which above(t) stops to hold, from outside and to 2 %, given one where it holds."""
 
     def further(state: tuple) -> tuple:
-        _, outer, left = state
-        return outer, 2.0 * outer, left - 1
+        _, outer, tries = state
+        return outer, 2.0 * outer, tries - 1
 
     state = (inside, jnp.maximum(width, 2.0 * inside), 200)
     inner, outer, _ = jax.lax.while_loop(lambda s: above(s[1]) & (s[2] > 0), further, state)
 
     def halve(state: tuple) -> tuple:
-        inner, outer, left = state
+        inner, outer, tries = state
         middle = 0.5 * (inner + outer)
         holds = above(middle)
-        return jnp.where(holds, middle, inner), jnp.where(holds, outer, middle), left - 1
+        return jnp.where(holds, middle, inner), jnp.where(holds, outer, middle), tries - 1
 
     def coarse(state: tuple) -> jax.Array:
-        inner, outer, left = state
-        return (outer - inner > 0.02 * outer) & (left > 0)
+        inner, outer, tries = state
+        return (outer - inner > 0.02 * outer) & (tries > 0)
 
     return jax.lax.while_loop(coarse, halve, (inner, outer, 60))[1]
 

@@ -16,7 +16,6 @@ from npvi.likelihoods.quadrature import Rule, rule_of_tier, tiers
 
 __all__ = ["Expectations", "expectations"]
 
-_LARGEST = 2**14
 _SMALLEST_VARIANCE = 1e-14
 """Below, the difference quotient that the derivative in v amounts to would be rounding error."""
 
@@ -66,13 +65,11 @@ def expectations(
     row = row or {}
     leaves, structure = jax.tree.flatten(likelihood)
     columns = (y, mean, np.maximum(variance, _SMALLEST_VARIANCE))
-    if rule is None and _has_closed_form(structure, len(leaves)):
+    if rule is None and has_closed_form(structure, len(leaves)):
         return Expectations(*map_rows(partial(_closed_form, structure, leaves), columns, row, results=3))
     if rule is not None:
         return Expectations(*map_rows(partial(_by_rule, structure, leaves, *rule), columns, row, results=3))
-    return Expectations(
-        *by_tier(partial(_by_rule, structure, leaves), columns, row, likelihood.resolution, 3)
-    )
+    return Expectations(*by_tier(partial(_by_rule, structure, leaves), columns, row, likelihood.resolution, 3))
 
 
 def by_tier(
@@ -91,7 +88,6 @@ def by_tier(
             [column[chosen] for column in columns],
             some,
             results=results,
-            largest=_LARGEST,
         )
         for whole, values in zip(out, part):
             whole[chosen] = values
@@ -113,7 +109,8 @@ def groups(labels: np.ndarray) -> Iterator[tuple[int, np.ndarray | slice]]:
 
 
 @lru_cache
-def _has_closed_form(structure: Any, n_leaves: int) -> bool:
+def has_closed_form(structure: Any, n_leaves: int) -> bool:
+    """Whether likelihoods of this structure (class, link) override `expected_log_prob`."""
     likelihood = jax.tree.unflatten(structure, [1.0] * n_leaves)
     one = jax.ShapeDtypeStruct((), np.float32)
     return jax.eval_shape(likelihood.expected_log_prob, one, one, one) is not None

@@ -54,7 +54,7 @@ _softplus.defjvps(lambda tangent, _, f: tangent * _sigmoid(f))
 def _log_softplus(f: jax.Array) -> jax.Array:
     # Far left log(log(1 + e^f)) is f to all digits, and e^f underflows in the end. The branch not taken is
     # differentiated too: its argument is kept off 0, where the derivative is not a number.
-    return jnp.where(f < -36.0, f, jnp.log(jnp.maximum(_softplus(f), 1e-300)))
+    return jnp.where(f < -36.0, f, jnp.log(jnp.maximum(_softplus(f), 1e-100)))
 
 
 def _inverse_softplus(mean: np.ndarray) -> np.ndarray:

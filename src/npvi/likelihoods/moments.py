@@ -55,9 +55,9 @@ def predictive_moments(
 @partial(jax.jit, static_argnums=0)
 def _conditional(structure: Any, leaves: list, f: jax.Array, row: dict) -> tuple:
     likelihood = jax.tree.unflatten(structure, leaves)
-    return jax.vmap(
-        lambda f, row: (likelihood.conditional_mean(f, **row), likelihood.conditional_variance(f, **row))
-    )(f, row)
+    return jax.vmap(lambda f, row: (likelihood.conditional_mean(f, **row), likelihood.conditional_variance(f, **row)))(
+        f, row
+    )
 
 
 @partial(jax.jit, static_argnums=0)

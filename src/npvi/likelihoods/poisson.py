@@ -45,9 +45,7 @@ class Poisson(Likelihood):
     def __init__(self, link: str = "exp") -> None:
         self.link = link
 
-    def log_prob(
-        self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any
-    ) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         link = self.links[self.link]
         return y * (link.log_mean(f) + jnp.log(exposure)) - exposure * link.mean(f) - gammaln(y + 1.0)
 

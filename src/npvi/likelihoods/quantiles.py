@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -93,9 +94,7 @@ def predictive_quantile(
 class _Search:
     """Bracketing and bisection for the quantile, each row for itself; rows that are done cost nothing."""
 
-    def __init__(
-        self, likelihood: Likelihood, q: float, mean: np.ndarray, variance: np.ndarray, row: Row
-    ) -> None:
+    def __init__(self, likelihood: Likelihood, q: float, mean: np.ndarray, variance: np.ndarray, row: Row) -> None:
         self.likelihood, self.q, self.row = likelihood, q, row
         self.mean, self.variance = mean, variance
         self.support = likelihood.support
@@ -104,7 +103,7 @@ class _Search:
         """Whether P(Y ≤ y) ≥ q, for some of the rows."""
         some = {name: value[rows] for name, value in self.row.items()}
         cdf = _in_chunks(self.likelihood, y, self.mean[rows], self.variance[rows], some)
-        return cdf >= self.q - min(_SLACK, 0.5 * self.q)
+        return cdf >= self.q - (min(_SLACK, 0.5 * self.q) if self.support.discrete else 0.0)
 
     def run(self, centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """The quantiles, by walking away from `centre` in doubling strides and then halving the bracket."""
@@ -144,9 +143,7 @@ class _Search:
             low[rows[~hit]] = middle[~hit]
 
 
-def _in_chunks(
-    likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, row: Row
-) -> np.ndarray:
+def _in_chunks(likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, row: Row) -> np.ndarray:
     out = np.empty(len(y))
     for start in range(0, len(y), _CHUNK):
         s = slice(start, start + _CHUNK)
@@ -155,27 +152,13 @@ def _in_chunks(
     return out
 
 
-def _mixture_cdf(
-    likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, row: Row
-) -> np.ndarray:
+def _mixture_cdf(likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, row: Row) -> np.ndarray:
     closed = likelihood.marginal_cdf(y, mean, variance, **row)
     if closed is not None:
         return np.asarray(closed)
     sd = np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE))
 
-    def given(t: np.ndarray) -> np.ndarray:
-        return likelihood.cdf(y, mean + t, **row)
-
-    def last(threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Where P(Y ≤ y | m + t) falls below the threshold, between two ends."""
-        inner, outer = -_REACH * sd, _REACH * sd
-        for _ in range(22):
-            middle = 0.5 * (inner + outer)
-            above = given(middle) > threshold
-            inner, outer = np.where(above, middle, inner), np.where(above, outer, middle)
-        return inner, outer
-
-    left, right = last(1.0 - _NEGLIGIBLE)[0], last(_NEGLIGIBLE)[1]
+    left, right = _step(lambda t: likelihood.cdf(y, mean + t, **row), _REACH * sd)
     total = special.ndtr(left / sd)
     panels = np.ceil(np.log2(np.clip((right - left) / (_PANEL * likelihood.resolution), 1.0, _MAX_PANELS)))
     for tier, chosen in groups(panels.astype(int)):
@@ -189,6 +172,22 @@ def _mixture_cdf(
             density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
             total[chosen] += (step * density) @ weights * width / sd[chosen]
     return np.clip(total, 0.0, 1.0)
+
+
+def _step(cdf: Callable[[np.ndarray], np.ndarray], reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where in [−reach, reach] a cdf that falls with f leaves 1, and where it arrives at 0: roughly, from outside."""
+    left, left_limit, right_limit, right = -reach, reach, -reach, reach
+    for _ in range(40):
+        middle = 0.5 * (left + left_limit)
+        still_one = cdf(middle) > 1.0 - _NEGLIGIBLE
+        left, left_limit = np.where(still_one, middle, left), np.where(still_one, left_limit, middle)
+        middle = 0.5 * (right_limit + right)
+        above_zero = cdf(middle) > _NEGLIGIBLE
+        right_limit, right = np.where(above_zero, middle, right_limit), np.where(above_zero, right, middle)
+        # good enough once neither end wastes more than a tenth of the interval
+        if np.all(np.fmax(left_limit - left, right - right_limit) <= 0.1 * (right - left)):
+            break
+    return left, right
 
 
 @lru_cache

@@ -37,9 +37,7 @@ class FactorPosterior:
         """Marginal variances v_i = Σ_c L_ic²."""
         return self.factor.row_norms_squared()
 
-    def projected_variance(
-        self, neighbors: NDArray[np.int32], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def projected_variance(self, neighbors: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Var Σ_j weights_ij f[neighbors_ij] for each row i: ‖L[neighbors]ᵀ weights‖²."""
         out = np.empty(len(neighbors))
         parents, edges, diagonal = self.factor.graph.parents, self.factor.edges, self.factor.diagonal

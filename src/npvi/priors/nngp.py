@@ -94,6 +94,10 @@ class NNGP:
         """P itself, for the column sweep."""
         return lower_half(self.root)
 
+    def forget_precision(self) -> None:
+        """Drop the copy of P that `lower_half` keeps; it is only needed while fitting."""
+        self.__dict__.pop("lower_half", None)
+
     @cached_property
     def _index(self) -> NeighborIndex:
         return NeighborIndex(self.kernel.coordinates(self.X))
@@ -104,8 +108,8 @@ class NNGP:
         points = self.kernel.coordinates(self.X[members])
         distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
         distances[np.tril_indices(len(members))] = np.inf
-        a, b = np.unravel_index(int(np.argmin(distances)), distances.shape) if len(members) > 1 else (0, 0)
-        rows = self.graph.order[members[[a, b]]]
+        a, b = divmod(int(np.argmin(distances)), len(members))
+        rows = self.graph.order[members[np.array([a, b])]]
         where = f"rows {rows[0]} and {rows[1]} are only {distances[a, b]:.3g} apart" if a != b else f"row {rows[0]}"
         return NotPositiveDefiniteError(
             f"the kernel matrix of a point and its neighbours isn't positive definite ({len(positions)} of "

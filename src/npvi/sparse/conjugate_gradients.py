@@ -15,7 +15,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Solution:
-    """Of A x = b: `x`, the iterations taken, ‖b − A x‖/‖b‖ as the recursion has it, and whether that met the tolerance."""
+    """Of A x = b: `x`, iterations taken, ‖b − A x‖/‖b‖ as the recursion has it, and whether that met the tolerance."""
 
     x: Vector
     iterations: int
@@ -48,9 +48,7 @@ def conjugate_gradients(
     for iteration in range(1, max_iterations + 1):
         product = matvec(direction)
         curvature = direction @ product
-        if (
-            not curvature > 0.0
-        ):  # rounding at the end of the road, or a preconditioner that isn't positive definite
+        if not curvature > 0.0:  # rounding at the end of the road, or a preconditioner that isn't positive definite
             return Solution(x, iteration, norm, False)
         step = rz / curvature
         x += step * direction

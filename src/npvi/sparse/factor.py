@@ -87,14 +87,16 @@ def _eliminate(
     position,
 ):
     K = parents.shape[1]
+    # products with points that aren't parents of i land in the spare place 0: cheaper than a branch around them
+    gathered = np.zeros(K + 1)
     for t in range(start, stop):
         i = rows[t]
+        gathered[:] = 0.0
         for s in range(K):
             j = parents[i, s]
             if j < 0:
                 break
             position[j] = s
-            edges[i, s] = root_diagonal[i] * root_edges[i, s]
         own = root_diagonal[i] ** 2 + site_precision[i]
         pivot = own
         for e in range(child_ptr[i], child_ptr[i + 1]):
@@ -102,9 +104,7 @@ def _eliminate(
             before, now = root_edges[k, slot], edges[k, slot]
             pivot += before * before - now * now
             for s in range(slot):  # the parents of k that come before i
-                p = position[parents[k, s]]
-                if p >= 0:
-                    edges[i, p] += root_edges[k, s] * before - edges[k, s] * now
+                gathered[position[parents[k, s]] + 1] += root_edges[k, s] * before - edges[k, s] * now
         if not pivot > 0.0:
             broken[i] = True
             pivot = own
@@ -114,4 +114,4 @@ def _eliminate(
             if j < 0:
                 break
             position[j] = -1
-            edges[i, s] /= diagonal[i]
+            edges[i, s] = (root_diagonal[i] * root_edges[i, s] + gathered[s + 1]) / diagonal[i]

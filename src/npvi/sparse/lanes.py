@@ -3,8 +3,8 @@
 The prior's conditionals and the column sweep are both many small positive definite systems of nearly equal size. LAPACK
 spends most of its time on call overhead there; eight systems side by side keep the vector units full whatever their
 size. A group of eight is an array ``A`` of shape (n(n+1)/2, 8): the packed lower triangles (row i, column j at
-i(i+1)/2 + j), with the lane last. numba does not vectorise across such a last axis by itself (it switches off LLVM's SLP
-pass), hence the intrinsics below: loops over LLVM vectors, which compile to whatever the machine has.
+i(i+1)/2 + j), with the lane last. numba does not vectorise across such a last axis by itself (it switches off LLVM's
+SLP pass), hence the intrinsics below: loops over LLVM vectors, which compile to whatever the machine has.
 """
 
 from __future__ import annotations
@@ -37,35 +37,70 @@ class _Rows:
     def store(self, value, index):
         self.builder.store(value, self.builder.gep(self.pointer, [index])).align = 8
 
+    def multiply_add(self, a, b, c):
+        product = self.builder.fmul(a, b, flags=("contract",))
+        return self.builder.fadd(product, c, flags=("contract",))
+
     def loop(self, start, stop, step):
         return cgutils.for_range_slice(self.builder, start, stop, start.type(step), start.type)
 
 
+def _columns_of(n_rows):
+    """Intrinsic that finishes columns j and j+1 of the factor in `n_rows` rows: sharing loads is what makes it fast."""
+
+    @intrinsic
+    def finish(typingctx, array, first, second, j):
+        """`first` and `second`: where the rows begin in the packed array (`second` is unused for one row)."""
+        signature = types.void(array, types.intp, types.intp, types.intp)
+
+        def codegen(context, builder, sig, args):
+            rows = _Rows(context, builder, sig.args[0], args[0])
+            starts, j = args[1 : 1 + n_rows], args[3]
+            one = j.type(1)
+            next_j = builder.add(j, one)
+            above = [_row_start(builder, j), _row_start(builder, next_j)]
+            sums = [[cgutils.alloca_once_value(builder, ir.Constant(rows.vector, None)) for _ in above] for _ in starts]
+            with rows.loop(j.type(0), j, 1) as (k, _):
+                right = [rows.load(builder.add(start, k)) for start in above]
+                for start, partial in zip(starts, sums):
+                    left = rows.load(builder.add(start, k))
+                    for total, other in zip(partial, right):
+                        builder.store(rows.multiply_add(left, other, builder.load(total)), total)
+            pivots = [rows.load(builder.add(above[0], j)), rows.load(builder.add(above[1], next_j))]
+            coupling = rows.load(builder.add(above[1], j))
+            for start, (total, next_total) in zip(starts, sums):
+                here, there = builder.add(start, j), builder.add(start, next_j)
+                value = builder.fmul(builder.fsub(rows.load(here), builder.load(total)), pivots[0])
+                rows.store(value, here)
+                known = rows.multiply_add(value, coupling, builder.load(next_total))
+                rows.store(builder.fmul(builder.fsub(rows.load(there), known), pivots[1]), there)
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return finish
+
+
+def _row_start(builder, i):
+    return builder.lshr(builder.mul(i, builder.add(i, i.type(1))), i.type(1))
+
+
+_finish_two_rows, _finish_one_row = _columns_of(2), _columns_of(1)
+
+
 @intrinsic
 def _subtract_dot(typingctx, array, target, p, q, n):
-    """array[target] -= Σ_{k<n} array[p+k]·array[q+k], lane by lane; four partial sums hide the latency."""
+    """array[target] -= Σ_{k<n} array[p+k]·array[q+k], lane by lane."""
     signature = types.void(array, types.intp, types.intp, types.intp, types.intp)
-    unroll = 4
 
     def codegen(context, builder, sig, args):
         rows = _Rows(context, builder, sig.args[0], args[0])
         target, p, q, n = args[1:]
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(rows.vector, None)) for _ in range(unroll)]
-
-        def add(total, k):
-            product = builder.fmul(
-                rows.load(builder.add(p, k)), rows.load(builder.add(q, k)), flags=("contract",)
-            )
-            builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
-
-        whole = builder.and_(n, n.type(-unroll))
-        with rows.loop(n.type(0), whole, unroll) as (k, _):
-            for u in range(unroll):
-                add(sums[u], builder.add(k, n.type(u)))
-        with rows.loop(whole, n, 1) as (k, _):
-            add(sums[0], k)
-        pairs = [builder.fadd(builder.load(sums[u]), builder.load(sums[u + 1])) for u in (0, 2)]
-        rows.store(builder.fsub(rows.load(target), builder.fadd(*pairs)), target)
+        total = cgutils.alloca_once_value(builder, ir.Constant(rows.vector, None))
+        with rows.loop(n.type(0), n, 1) as (k, _):
+            left, right = rows.load(builder.add(p, k)), rows.load(builder.add(q, k))
+            builder.store(rows.multiply_add(left, right, builder.load(total)), total)
+        rows.store(builder.fsub(rows.load(target), builder.load(total)), target)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -125,18 +160,25 @@ def solve_last(A, n):
     solution of A₁₁ x = A₁₂, and on its diagonal 1/C_nn, the square root of the last diagonal entry of A⁻¹. A lane whose
     matrix isn't positive definite ends up as NaN there.
     """
-    for i in range(n):
-        row_i = i * (i + 1) // 2
-        for j in range(i):
-            row_j = j * (j + 1) // 2
-            _subtract_dot(A, row_i + j, row_i, row_j, j)
-            _multiply(A, row_i + j, row_j + j)
-        _subtract_dot(A, row_i + i, row_i, row_i, i)
-        _reciprocal_root(
-            A, row_i + i
-        )  # diagonals are kept as reciprocals; a negative pivot spreads NaN to the last row
+    # rows two by two, columns two by two; diagonals are kept as reciprocals, and the root of a negative pivot is NaN,
+    # which spreads to the last row
+    for i in range(0, n, 2):
+        row, below = i * (i + 1) // 2, (i + 1) * (i + 2) // 2
+        two = i + 1 < n
+        for j in range(0, i, 2):
+            if two:
+                _finish_two_rows(A, row, below, j)  # type: ignore[call-arg]
+            else:
+                _finish_one_row(A, row, row, j)  # type: ignore[call-arg]
+        _subtract_dot(A, row + i, row, row, i)  # type: ignore[call-arg]
+        _reciprocal_root(A, row + i)  # type: ignore[call-arg]
+        if two:
+            _subtract_dot(A, below + i, below, row, i)  # type: ignore[call-arg]
+            _multiply(A, below + i, row + i)  # type: ignore[call-arg]
+            _subtract_dot(A, below + i + 1, below, below, i + 1)  # type: ignore[call-arg]
+            _reciprocal_root(A, below + i + 1)  # type: ignore[call-arg]
     last = n * (n - 1) // 2
     for i in range(n - 2, -1, -1):
         row_i = i * (i + 1) // 2
-        _multiply(A, last + i, row_i + i)
-        _subtract_multiple(A, last, row_i, last + i, i)
+        _multiply(A, last + i, row_i + i)  # type: ignore[call-arg]
+        _subtract_multiple(A, last, row_i, last + i, i)  # type: ignore[call-arg]

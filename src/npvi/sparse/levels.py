@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,7 @@ __all__ = ["over_levels"]
 _WIDE = 4096
 
 
-def over_levels(
-    graph: Graph, loop: Callable[[int, int, NDArray[np.int32]], object], reverse: bool = False
-) -> None:
+def over_levels(graph: Graph, loop: Callable[[int, int, NDArray[np.int32]], object], reverse: bool = False) -> None:
     """Call ``loop(start, stop, rows)`` until every position was in some ``rows[start:stop]``.
 
     A position is visited after its parents (after its children if `reverse`). Points of one level don't depend on each
@@ -32,7 +31,7 @@ def over_levels(
     if reverse:
         rows, bounds = np.ascontiguousarray(rows[::-1]), n - bounds[::-1]
     start = 0
-    for a, b in zip(bounds[:-1], bounds[1:]):
+    for a, b in pairwise(bounds):
         if b - a >= _WIDE:
             loop(start, a, rows)
             over_chunks(lambda u, v, a=a: loop(a + u, a + v, rows), b - a, grain=_WIDE // 4, per_thread=1)

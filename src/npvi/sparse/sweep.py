@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -22,44 +21,37 @@ __all__ = ["LowerHalf", "lower_half"]
 class LowerHalf:
     """The lower half of P = TᵀT by rows: columns ascending, the diagonal last.
 
-    Laid out for gathering blocks: an entry of P[S_c, S_c] in row i lies between c and the end of row i.
+    Laid out for gathering blocks: an entry of P[S_c, S_c] in row i lies between c and the end of row i, and rows lie in
+    memory as their points lie in space. Row i is ``columns[ends[i] - counts[i] : ends[i]]``.
     """
 
     graph: Graph
-    pointers: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    ends: NDArray[np.int64]
     columns: NDArray[np.int32]
     values: NDArray[np.float64]
-
-    @cached_property
-    def _by_size(self) -> NDArray[np.int32]:
-        """Columns by the number of their children, largest first, near ones together: groups of eight fit one size."""
-        spatial = self.graph.spatial
-        sizes = np.diff(self.graph.children.child_ptr)[spatial]
-        return spatial[np.argsort(-sizes, kind="stable")].astype(np.int32)
 
     def sweep(self, site_precision: NDArray[np.float64]) -> Triangular:
         """L with L[S_c, c] = ℓ/√ℓ_c, ℓ = (P+W)[S_c, S_c]⁻¹ e_c, S_c = {c} ∪ children(c), for every column c."""
         graph = self.graph
         n = graph.n_points
         diagonal, edges = np.empty(n), np.zeros(graph.parents.shape)
-        lists = (*graph.children, self.pointers, self.columns, self.values)
+        lists = (*graph.children, self.ends, self.columns, self.values)
 
         def loop(start, stop):
-            _sweep(start, stop, self._by_size, *lists, site_precision, diagonal, edges, scratch(n))
+            _sweep(start, stop, graph.spatial, *lists, site_precision, diagonal, edges, scratch(n))
 
-        over_chunks(loop, -(-n // LANES), grain=16, per_thread=16)
+        over_chunks(loop, n, grain=256, per_thread=8)
         return Triangular(graph, diagonal, edges)
 
     def stationarity(self, L: Triangular, site_precision: NDArray[np.float64]) -> tuple[float, float]:
         """Largest entry of ((P+W)L)_ic − δ_ic/L_cc on the pattern, and the largest of the terms it is made of."""
         graph = self.graph
         n = graph.n_points
-        lists = (*graph.children, self.pointers, self.columns, self.values)
+        lists = (*graph.children, self.ends, self.columns, self.values)
 
         def loop(start, stop):
-            return _stationarity(
-                start, stop, graph.spatial, *lists, site_precision, L.diagonal, L.edges, scratch(n)
-            )
+            return _stationarity(start, stop, graph.spatial, *lists, site_precision, L.diagonal, L.edges, scratch(n))
 
         residuals, terms = zip(*over_chunks(loop, n, grain=512))
         return max(residuals), max(terms)
@@ -72,19 +64,21 @@ def lower_half(root: Triangular) -> LowerHalf:
     lists = (graph.parents, *graph.children)
 
     def loop(start, stop):
-        return _multiply(start, stop, *lists, root.diagonal, root.edges, scratch(n))
+        return _multiply(start, stop, graph.spatial, *lists, root.diagonal, root.edges, scratch(n))
 
-    counts, columns, values = zip(*over_chunks(loop, n))
-    pointers = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.concatenate(counts), out=pointers[1:])
-    return LowerHalf(graph, pointers, np.concatenate(columns), np.concatenate(values))
+    parts = zip(*over_chunks(loop, n))
+    counts_in_space, columns, values = (np.concatenate(part) for part in parts)
+    counts, ends = np.empty_like(counts_in_space), np.empty_like(counts_in_space)
+    counts[graph.spatial], ends[graph.spatial] = counts_in_space, np.cumsum(counts_in_space)
+    return LowerHalf(graph, counts, ends, columns, values)
 
 
 @njit(cache=True, nogil=True)
-def _multiply(start, stop, parents, child_ptr, child_row, child_slot, diagonal, edges, position):
+def _multiply(start, stop, order, parents, child_ptr, child_row, child_slot, diagonal, edges, position):
     K = parents.shape[1]
     bound = 0
-    for i in range(start, stop):
+    for t in range(start, stop):
+        i = order[t]
         bound += K + 1
         for e in range(child_ptr[i], child_ptr[i + 1]):
             bound += child_slot[e]
@@ -92,7 +86,8 @@ def _multiply(start, stop, parents, child_ptr, child_row, child_slot, diagonal, 
     columns = np.empty(bound, dtype=np.int32)
     values = np.empty(bound, dtype=np.float64)
     filled = 0
-    for i in range(start, stop):
+    for t in range(start, stop):
+        i = order[t]
         first = filled
         for s in range(K):
             j = parents[i, s]
@@ -130,19 +125,23 @@ def _multiply(start, stop, parents, child_ptr, child_row, child_slot, diagonal, 
         columns[filled] = i
         values[filled] = own
         filled += 1
-        counts[i - start] = filled - first
+        counts[t - start] = filled - first
     return counts, columns[:filled].copy(), values[:filled].copy()
+
+
+#: numbers in the blocks that are gathered before they are solved: about what a core's own cache holds
+_TILE = 2**18
 
 
 @njit(cache=True, nogil=True)
 def _sweep(
     start,
     stop,
-    by_size,
+    order,
     child_ptr,
     child_row,
     child_slot,
-    pointers,
+    ends,
     columns,
     values,
     site_precision,
@@ -150,58 +149,94 @@ def _sweep(
     edges,
     position,
 ):
-    n_points = len(by_size)
-    largest = 0
-    for t in range(start * LANES, min(stop * LANES, n_points)):
-        c = by_size[t]
-        largest = max(largest, child_ptr[c + 1] - child_ptr[c] + 1)
-    spare = largest * (largest + 1) // 2
-    A = np.empty((spare + 1, LANES))
-    for group in range(start, stop):
-        n = 1
-        for t in range(group * LANES, min((group + 1) * LANES, n_points)):
-            c = by_size[t]
-            n = max(n, child_ptr[c + 1] - child_ptr[c] + 1)
-        last = n * (n - 1) // 2
-        A[: last + n] = 0.0
-        for lane in range(LANES):
-            t = group * LANES + lane
-            size = 1
-            if t < n_points:
-                c = by_size[t]
+    blocks = np.empty(_TILE)
+    offset = np.empty(_TILE, dtype=np.int64)
+    first = start
+    while first < stop:
+        # gather in spatial order, where neighbouring columns share the rows they read …
+        filled, following = 0, first
+        while following < stop:
+            c = order[following]
+            size = child_ptr[c + 1] - child_ptr[c] + 1
+            needed = size * (size + 3) // 2
+            if following > first and (filled + needed > _TILE or following - first == _TILE):
+                break
+            if needed > len(blocks):
+                blocks = np.empty(needed)
+            offset[following - first] = filled
+            _gather(c, child_ptr, child_row, ends, columns, values, site_precision, position, blocks, filled)
+            filled += needed
+            following += 1
+        # … then solve by size, eight at a time
+        tile = order[first:following]
+        by_size = np.argsort(child_ptr[tile] - child_ptr[tile + 1])
+        largest = child_ptr[tile[by_size[0]] + 1] - child_ptr[tile[by_size[0]]] + 1
+        A = np.empty((largest * (largest + 1) // 2, LANES))
+        for group in range(0, len(tile), LANES):
+            c = tile[by_size[group]]
+            n = child_ptr[c + 1] - child_ptr[c] + 1
+            for lane in range(LANES):
+                t = by_size[min(group + lane, len(tile) - 1)]
+                size = child_ptr[tile[t] + 1] - child_ptr[tile[t]] + 1
+                _interleave(A, n, lane, size, blocks[offset[t] :])
+            solve_last(A, n)
+            last = n * (n - 1) // 2
+            for lane in range(min(LANES, len(tile) - group)):
+                c = tile[by_size[group + lane]]
                 a, b = child_ptr[c], child_ptr[c + 1]
-                size = b - a + 1
-                shift = n - size - a  # children stand after the padding, c itself last
+                root = A[last + n - 1, lane]
+                diagonal[c] = root
                 for e in range(a, b):
-                    position[child_row[e]] = shift + e
-                for e in range(a, b):
-                    i = child_row[e]
-                    r = shift + e
-                    row = r * (r + 1) // 2
-                    p = pointers[i + 1] - 1
-                    A[row + r, lane] = values[p] + site_precision[i]
-                    p -= 1
-                    while columns[p] > c:  # c is a parent of i, so the row does hold it
-                        q = position[columns[p]]
-                        # entries outside the block go to a spare row: a store costs less than a mispredicted branch
-                        A[row + q if q >= 0 else spare, lane] = values[p]
-                        p -= 1
-                    A[last + r, lane] = values[p]
-                for e in range(a, b):
-                    position[child_row[e]] = -1
-                A[last + n - 1, lane] = values[pointers[c + 1] - 1] + site_precision[c]
-            else:
-                A[last + n - 1, lane] = 1.0
-            for r in range(n - size):  # padding: an identity that touches nothing
-                A[r * (r + 1) // 2 + r, lane] = 1.0
-        solve_last(A, n)
-        for lane in range(min(LANES, n_points - group * LANES)):
-            c = by_size[group * LANES + lane]
-            a, b = child_ptr[c], child_ptr[c + 1]
-            root = A[last + n - 1, lane]
-            diagonal[c] = root
-            for e in range(a, b):
-                edges[child_row[e], child_slot[e]] = -root * A[last + n - 1 - (b - e), lane]
+                    edges[child_row[e], child_slot[e]] = -root * A[last + n - 1 - (b - e), lane]
+        first = following
+
+
+@njit(cache=True, nogil=True)
+def _gather(c, child_ptr, child_row, ends, columns, values, site_precision, position, blocks, start):
+    """The lower triangle of (P+W)[S_c, S_c] from `start` on, children in ascending order, c itself last.
+
+    Each row has a spare place in front, where entries outside the block go (their position is −1): a store costs less
+    than the mispredicted branch that would avoid it.
+    """
+    a, b = child_ptr[c], child_ptr[c + 1]
+    size = b - a + 1
+    last = start + (size - 1) * (size + 2) // 2 + 1
+    blocks[start : last + size] = 0.0
+    for e in range(a, b):
+        position[child_row[e]] = e - a
+    for e in range(a, b):
+        i = child_row[e]
+        row = start + (e - a) * (e - a + 3) // 2 + 1
+        p = ends[i] - 1
+        blocks[row + e - a] = values[p] + site_precision[i]
+        p -= 1
+        while columns[p] > c:  # c is a parent of i, so the row does hold it
+            blocks[row + position[columns[p]]] = values[p]
+            p -= 1
+        blocks[last + e - a] = values[p]
+    for e in range(a, b):
+        position[child_row[e]] = -1
+    blocks[last + size - 1] = values[ends[c] - 1] + site_precision[c]
+
+
+@njit(cache=True, nogil=True)
+def _interleave(A, n, lane, size, block):
+    """Put a block of `size` into one lane of A, of size n, behind an identity that touches nothing."""
+    padding = n - size
+    for r in range(padding):
+        row = r * (r + 1) // 2
+        for q in range(r):
+            A[row + q, lane] = 0.0
+        A[row + r, lane] = 1.0
+    source = 0
+    for r in range(padding, n):
+        row = r * (r + 1) // 2
+        for q in range(padding):
+            A[row + q, lane] = 0.0
+        source += 1
+        for q in range(padding, r + 1):
+            A[row + q, lane] = block[source]
+            source += 1
 
 
 @njit(cache=True, nogil=True)
@@ -212,7 +247,7 @@ def _stationarity(
     child_ptr,
     child_row,
     child_slot,
-    pointers,
+    ends,
     columns,
     values,
     site_precision,
@@ -235,17 +270,17 @@ def _stationarity(
         for r in range(size):
             i = c if r == 0 else child_row[a + r - 1]
             x = diagonal[c] if r == 0 else edges[i, child_slot[a + r - 1]]
-            p = pointers[i + 1] - 1
-            product[r] += (values[p] + site_precision[i]) * x
-            largest = max(largest, abs((values[p] + site_precision[i]) * x))
-            p -= 1
-            while p >= pointers[i] and columns[p] >= c:
+            p = ends[i] - 1
+            own = (values[p] + site_precision[i]) * x
+            product[r] += own
+            largest = max(largest, abs(own))
+            while i > c and columns[p] > c:  # c is a parent of i, so the row does hold it
+                p -= 1
                 q = position[columns[p]]
                 if q >= 0:
                     y = diagonal[c] if q == 0 else edges[columns[p], child_slot[a + q - 1]]
                     product[r] += values[p] * y
                     product[q] += values[p] * x
-                p -= 1
         product[0] -= 1.0 / diagonal[c]
         for r in range(size):
             worst = max(worst, abs(product[r]))

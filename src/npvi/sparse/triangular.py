@@ -22,8 +22,8 @@ class Triangular:
     """Lower triangular T with row i non-zero at {i} ∪ parents(i).
 
     ``diagonal`` has shape (N,), ``edges`` shape (N, K): ``edges[i, s]`` stands in column ``graph.parents[i, s]`` (and is
-    ignored where that is −1). The paper's L is such a matrix; so are D^{−½}(I−B), with which P = TᵀT, and the transpose
-    of the zero-fill factor U.
+    ignored where that is −1). The paper's L is such a matrix; so are D^{−½}(I−B), with which P = TᵀT, and the
+    transpose of the zero-fill factor U.
     """
 
     graph: Graph
@@ -40,9 +40,7 @@ class Triangular:
         """Tᵀ x."""
         y = np.empty_like(x)
         pointer, rows, _ = self.graph.children
-        over_chunks(
-            _transpose_dot, len(x), pointer, rows, self._by_parent, self.diagonal, _columns(x), _columns(y)
-        )
+        over_chunks(_transpose_dot, len(x), pointer, rows, self._by_parent, self.diagonal, _columns(x), _columns(y))
         return y
 
     def solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -25,10 +25,10 @@ def widened(root: Triangular, precision: LowerHalf) -> Triangular:
     width = min(2 * K, n - 1)
     parents = np.full((n, width), -1, dtype=np.int32)
     edges = np.zeros((n, width))
-    diagonal = precision.values[precision.pointers[1:] - 1]
+    diagonal = precision.values[precision.ends - 1]
 
     def loop(start, stop):
-        lists = (precision.pointers, precision.columns, precision.values, diagonal)
+        lists = (precision.counts, precision.ends, precision.columns, precision.values, diagonal)
         _widen(start, stop, graph.parents, root.edges, *lists, parents, edges, scratch(n))
 
     over_chunks(loop, n)
@@ -36,7 +36,7 @@ def widened(root: Triangular, precision: LowerHalf) -> Triangular:
 
 
 @njit(cache=True, nogil=True)
-def _widen(start, stop, old, old_edges, pointers, columns, values, diagonal, parents, edges, position):
+def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal, parents, edges, position):
     K, width = old.shape[1], parents.shape[1]
     for i in range(start, stop):
         room = min(width, i)
@@ -44,7 +44,7 @@ def _widen(start, stop, old, old_edges, pointers, columns, values, diagonal, par
         for s in range(count):
             parents[i, s] = old[i, s]
             position[old[i, s]] = s
-        a, b = pointers[i], pointers[i + 1] - 1
+        a, b = ends[i] - counts[i], ends[i] - 1
         importance = np.zeros(b - a)
         for p in range(a, b):
             if position[columns[p]] < 0:

@@ -1,0 +1,122 @@
+"""What the commands show: messages and progress on standard error, results on standard output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+__all__ = ["describe_config", "number", "results", "say", "show_pairs", "watching"]
+
+
+def say(message: str, style: str = "") -> None:
+    """A message to the person, not part of the result."""
+    # soft_wrap: a log file or another program gets the line whole
+    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def results() -> Console:
+    """The console for results."""
+    return Console()
+
+
+def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
+    """A table of two columns: what, and its value."""
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs.items():
+        table.add_row(name, value)
+    results().print(table)
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number for a person to read, or several.
+
+    >>> number(123456.789), number(0.00012345), number([0.5, 1.0]), number(20000)
+    ('123,457', '0.0001234', '0.5, 1', '20,000')
+    """
+    if isinstance(value, bool | str) or value is None:
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.{digits}g}"
+    return ", ".join(number(item, digits) for item in value)
+
+
+def describe_config(config: Mapping[str, Any]) -> str:
+    """A kernel or likelihood in one line, from its configuration.
+
+    >>> describe_config({"type": "RBF", "length_scale": [0.5, 2.0], "variance": 1.0})
+    'RBF (length scale 0.5, 2; variance 1)'
+    """
+    parts = []
+    for name, value in config.items():
+        if name in ("type", "name"):
+            continue
+        if isinstance(value, Mapping):
+            parts.append(f"{value['function']}" if "function" in value else describe_config(value))
+        else:
+            parts.append(f"{name.replace('_', ' ')} {number(value)}")
+    inside = f" ({'; '.join(parts)})" if parts else ""
+    return f"{config['type']}{inside}"
+
+
+@contextmanager
+def watching(tolerance: float = 1e-7) -> Iterator[None]:
+    """A progress bar for what `npvi.progress` reports inside."""
+    from npvi.progress import reporting
+
+    console = Console(stderr=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        with reporting(_Bar(bar, tolerance)):
+            yield
+
+
+class _Bar:
+    """Turns reports into one line: the residual's way to the tolerance, in orders of magnitude, is what is left."""
+
+    def __init__(self, bar: Progress, tolerance: float) -> None:
+        self._bar, self._tolerance = bar, tolerance
+        self._task = bar.add_task("starting", total=None)
+        self._iteration, self._first, self._done = 0, 0.0, 0.0
+
+    def __call__(self, stage: str, numbers: Mapping[str, float]) -> None:
+        if stage == "graph":
+            self._iteration, self._done = 0, 0.0
+            self._update(f"finding the neighbours of {int(numbers['points']):,} points", None, 0.0)
+        elif stage == "prior":
+            self._update("solving for the first guess", None, 0.0)
+        elif stage == "iteration":
+            self._iterate(numbers)
+        elif stage == "predict":
+            self._update(f"predicting {int(numbers['of']):,} rows", numbers["of"], numbers["rows"])
+        else:
+            details = "  ".join(f"{name} {value:.6g}" for name, value in numbers.items())
+            self._update(f"{stage}  {details}", None, 0.0)
+
+    def _iterate(self, numbers: Mapping[str, float]) -> None:
+        residual = max(numbers["mean_residual"], numbers["covariance_residual"], 1e-300)
+        if self._iteration == 0:
+            self._first = residual
+        way = math.log(self._first / self._tolerance) if self._first > self._tolerance else 1.0
+        self._done = max(self._done, min(1.0, math.log(max(self._first / residual, 1.0)) / way))
+        text = f"iteration {self._iteration}: bound {numbers['elbo']:,.1f}, residual {residual:.0e}"
+        self._iteration += 1
+        self._update(text, 1.0, self._done)
+
+    def _update(self, text: str, total: float | None, completed: float) -> None:
+        self._bar.update(self._task, description=text, total=total, completed=completed)

@@ -1,0 +1,138 @@
+"""Checks of what a user hands in: errors that say what to do, warnings about what is allowed but rarely meant."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from npvi.priors import NNGP
+
+__all__ = [
+    "check_count",
+    "check_inputs",
+    "check_response",
+    "check_weights",
+    "warn_about_columns",
+    "warn_about_scale",
+]
+
+
+def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
+    """X as float64, or an error that names the column or the rows; remembers names and number of columns if `reset`."""
+    _check_numeric_columns(X)
+    X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, order="C")
+    _check_finite(X, "X")
+    return X
+
+
+def check_response(estimator: Any, X: Any, y: Any) -> tuple[NDArray[np.float64], Any]:
+    """X and y of one fit."""
+    _check_numeric_columns(X)
+    X, y = validate_data(
+        estimator, X, y, reset=True, dtype=np.float64, ensure_all_finite=False, order="C", y_numeric=False
+    )
+    _check_finite(X, "X")
+    if y.dtype.kind in "fO":
+        _check_finite(y, "y")
+    return X, y
+
+
+def check_weights(sample_weight: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Observation weights as float64, or None."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def check_count(name: str, value: Any, smallest: int = 1) -> int:
+    """`value` as an integer of at least `smallest`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
+        raise ValueError(f"{name} must be a whole number of at least {smallest}, got {value!r}")
+    return int(value)
+
+
+def warn_about_columns(X: NDArray[np.float64], names: Any) -> None:
+    """Warn about inputs that never change."""
+    if len(X) < 2:
+        return
+    constant = np.flatnonzero((X[0] == X).all(axis=0))
+    if len(constant):
+        which = ", ".join(str(names[c]) if names is not None else str(c) for c in constant[:5])
+        warnings.warn(
+            f"input column {which} is constant in the training data: it cannot say anything about y; leave it out",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:
+    """Warn where the kernel makes all points independent of each other, or all equal."""
+    n = prior.graph.n_points
+    if n < 3:
+        return
+    from npvi.kernels import diagonal, evaluate
+
+    total = diagonal(prior.kernel, prior.X)
+    # how much of a point's variance its parents explain, next to what the nugget leaves to explain
+    explained = 1.0 - (prior.conditional_variance - prior.nugget) / total
+    if np.median(explained[1:]) < 1e-3:
+        warnings.warn(
+            "the kernel makes nearly all points independent: neighbouring points hardly correlate, so predictions fall "
+            "back to the prior mean. Is the length scale in the units of the inputs?",
+            UserWarning,
+            stacklevel=5,
+        )
+        return
+    a, b = rng.integers(n, size=(2, 256))
+    far = (prior.X[a] != prior.X[b]).any(axis=1)
+    if far.any():
+        a, b = a[far], b[far]
+        correlation = evaluate(prior.kernel, prior.X[a], prior.X[b]) / np.sqrt(total[a] * total[b])
+        if correlation.min() > 0.9999:
+            warnings.warn(
+                "the kernel makes all points equal: even distant points are perfectly correlated, so the fitted "
+                "surface is flat. Is the length scale in the units of the inputs?",
+                UserWarning,
+                stacklevel=5,
+            )
+
+
+def _check_numeric_columns(X: Any) -> None:
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return
+    wrong = [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
+    objects = [name for name in wrong if frame.schema[name] == nw.Object]
+    wrong = [name for name in wrong if name not in objects or not _holds_numbers(frame[name])]
+    if wrong:
+        kinds = ", ".join(f"{name!r} ({frame.schema[name]})" for name in wrong[:5])
+        raise ValueError(
+            f"inputs must be numbers, but column {kinds} is not: convert it, or leave it out of the inputs"
+        )
+
+
+def _holds_numbers(column: nw.Series) -> bool:
+    try:
+        column.to_numpy().astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _check_finite(values: NDArray, name: str) -> None:
+    try:
+        finite = np.isfinite(values.astype(np.float64, copy=False))
+    except (TypeError, ValueError):
+        return  # labels, which a classifier encodes
+    rows = np.flatnonzero(~(finite.all(axis=1) if finite.ndim == 2 else finite))
+    if len(rows):
+        some = ", ".join(str(row) for row in rows[:5]) + (", …" if len(rows) > 5 else "")
+        raise ValueError(
+            f"Input {name} contains NaN or infinity in {len(rows)} of {len(values)} rows (rows {some}): "
+            "drop or fill them first"
+        )

@@ -107,7 +107,7 @@ class _GP(BaseEstimator):
         y = likelihood.check_response(y)
         row = likelihood.check_row(row, len(y))
         validation.warn_about_columns(X, getattr(self, "feature_names_in_", None))
-        rng = check_random_state(self.random_state)
+        rng = check_random_state(0 if self.random_state is None else self.random_state)
         reporter = progress.print_progress if self.verbose else None
         with threads(self.n_jobs), progress.reporting(reporter):
             clock = _Clock()
@@ -127,7 +127,7 @@ class _GP(BaseEstimator):
             basis = np.ones((len(y), 1 if self.mean == "constant" else 0))
             start = None
             if previous is not None and previous.graph_ is graph:
-                start = Start(previous.posterior_.mean, previous.posterior_.site_precision)
+                start = Start(previous.posterior_.mean, previous.posterior_.variance)
             fit = fit_npvi(
                 prior,
                 data,
@@ -272,7 +272,7 @@ class GPRegressor(RegressorMixin, _GP):
     max_iter : int
         Most iterations.
     random_state : int, RandomState or None
-        For random orders.
+        For random orders and ties. None means 0: the same data give the same answer.
     n_jobs : int or None
         Threads; None means all cores.
     verbose : int

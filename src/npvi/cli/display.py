@@ -81,9 +81,9 @@ def watching(tolerance: float = 1e-7) -> Iterator[None]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        with reporting(_Bar(bar, tolerance)):
-            yield
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with bar, reporting(_Bar(bar, tolerance)):
+        yield
 
 
 class _Bar:
@@ -93,9 +93,13 @@ class _Bar:
         self._bar, self._tolerance = bar, tolerance
         self._task = bar.add_task("starting", total=None)
         self._iteration, self._first, self._done = 0, 0.0, 0.0
+        self._where = ""
 
     def __call__(self, stage: str, numbers: Mapping[str, float]) -> None:
-        if stage == "graph":
+        if stage == "grid":
+            self._where = f"{int(numbers['combination'])} of {int(numbers['of'])}: "
+            self._iteration, self._done = 0, 0.0
+        elif stage == "graph":
             self._iteration, self._done = 0, 0.0
             self._update(f"finding the neighbours of {int(numbers['points']):,} points", None, 0.0)
         elif stage == "prior":
@@ -119,4 +123,4 @@ class _Bar:
         self._update(text, 1.0, self._done)
 
     def _update(self, text: str, total: float | None, completed: float) -> None:
-        self._bar.update(self._task, description=text, total=total, completed=completed)
+        self._bar.update(self._task, description=self._where + text, total=total, completed=completed)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from npvi.cli import settings
-from npvi.cli.display import describe_config, number, results, say, show_pairs, watching
-from npvi.cli.errors import INTERRUPTED, InputError, guarded
+from npvi.cli.display import number, say
+from npvi.cli.errors import InputError, guarded
+from npvi.cli.fitting import Rows, run, save_model, summarise
 from npvi.cli.tables import Table, check_output, complete_rows, labels, numbers
 
 __all__ = ["fit"]
@@ -21,24 +21,31 @@ _DATA, _MODEL, _SEARCH, _RUN = "Data", "Model", "Choosing values by validation",
 
 
 def fit(
-    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with one row per observation.")],
-    target: Annotated[str, typer.Option(help="Column to model.", rich_help_panel=_DATA)],
-    inputs: Annotated[str, typer.Option(help="Columns to model it by, such as lon,lat.", rich_help_panel=_DATA)],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="CSV, TSV or Parquet file with one row per observation.")
+    ],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="Column to model.", rich_help_panel=_DATA)],
+    inputs: Annotated[
+        str, typer.Option(metavar="COLUMNS", help="Columns to model it by, such as lon,lat.", rich_help_panel=_DATA)
+    ],
     exposure: Annotated[
-        Optional[str],  # noqa: UP045  (typer reads it)
-        typer.Option(help="Column of effort for counts: hours, area, population.", rich_help_panel=_DATA),
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of effort for counts: hours, area, population.", rich_help_panel=_DATA
+        ),
     ] = None,
     weight: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Column of weights of the rows.", rich_help_panel=_DATA),
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of weights of the rows.", rich_help_panel=_DATA),
     ] = None,
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values.", rich_help_panel=_DATA)
     ] = False,
     likelihood: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
-            help="gaussian, lognormal, poisson (counts) or bernoulli (0/1). [default: gaussian]",
+            metavar="NAME",
+            help="gaussian (unless given), lognormal, poisson (counts) or bernoulli (0/1)",
             show_default=False,
             rich_help_panel=_MODEL,
         ),
@@ -47,93 +54,119 @@ def fit(
         bool, typer.Option("--classify", help="The target is one of two labels, of any kind.", rich_help_panel=_MODEL)
     ] = False,
     link: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="poisson: exp or softplus; bernoulli: logit or probit.", rich_help_panel=_MODEL),
+        str | None,
+        typer.Option(
+            metavar="NAME", help="poisson: exp or softplus; bernoulli: logit or probit.", rich_help_panel=_MODEL
+        ),
     ] = None,
     noise_variance: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(help="Variance of gaussian noise, or of log y for lognormal.", min=0, rich_help_panel=_MODEL),
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Variance of gaussian noise, or of log y for lognormal.",
+            min=0,
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     kernel: Annotated[
-        str, typer.Option(help="matern12, matern32, matern52 or rbf, from rough to smooth.", rich_help_panel=_MODEL)
+        str,
+        typer.Option(
+            metavar="NAME", help="matern12, matern32, matern52 or rbf, from rough to smooth.", rich_help_panel=_MODEL
+        ),
     ] = "matern32",
     length_scale: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
+            metavar="NUMBERS",
             help="Distance over which values resemble each other, in the units of the inputs; one number, or one per "
             "input such as 0.5,1.0.",
             rich_help_panel=_MODEL,
         ),
     ] = None,
     variance: Annotated[
-        Optional[float],  # noqa: UP045
+        float | None,
         typer.Option(
-            help="How much the surface varies (on the scale of the log for counts).", min=0, rich_help_panel=_MODEL
+            metavar="NUMBER",
+            help="How much the surface varies (on the scale of the log for counts).",
+            min=0,
+            rich_help_panel=_MODEL,
         ),
     ] = None,
     nugget: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(help="Variation of single rows that neighbours don't share.", min=0, rich_help_panel=_MODEL),
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Variation of single rows that neighbours don't share.",
+            min=0,
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     mean: Annotated[
-        str, typer.Option(help="Level far from all data: constant (estimated) or zero.", rich_help_panel=_MODEL)
+        str,
+        typer.Option(
+            metavar="NAME", help="Level far from all data: constant (estimated) or zero.", rich_help_panel=_MODEL
+        ),
     ] = "constant",
     neighbors: Annotated[
         int,
         typer.Option(
-            help="Neighbours each point looks at; more is slower and closer to exact.", min=1, rich_help_panel=_MODEL
+            metavar="N",
+            help="Neighbours each point looks at; more is slower and closer to exact.",
+            min=1,
+            rich_help_panel=_MODEL,
         ),
     ] = 20,
-    rule: Annotated[str, typer.Option(help="How neighbours are chosen: nearest or paper.", rich_help_panel=_MODEL)] = (
-        "nearest"
-    ),
+    rule: Annotated[
+        str, typer.Option(metavar="NAME", help="How neighbours are chosen: nearest or paper.", rich_help_panel=_MODEL)
+    ] = ("nearest"),
     order: Annotated[
-        str, typer.Option(help="Order of the points: maximin, grid, random or given.", rich_help_panel=_MODEL)
+        str,
+        typer.Option(
+            metavar="NAME", help="Order of the points: maximin, grid, random or given.", rich_help_panel=_MODEL
+        ),
     ] = "maximin",
     grid: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
+            metavar="NAME=VALUES",
             help="Values to try, such as length_scale=0.05,0.1,0.5; repeat it for variance=…, nugget=… and "
             "noise_variance=….",
             rich_help_panel=_SEARCH,
         ),
     ] = None,
     validation: Annotated[
-        float, typer.Option(help="Share of the rows to validate on.", rich_help_panel=_SEARCH)
+        float, typer.Option(metavar="SHARE", help="Share of the rows to validate on.", rich_help_panel=_SEARCH)
     ] = 0.125,
-    seed: Annotated[int, typer.Option(help="Same seed, same result.", min=0, rich_help_panel=_RUN)] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same result.", min=0, rich_help_panel=_RUN)] = 0,
     threads: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(help="Processor cores to use. [default: all]", min=1, rich_help_panel=_RUN),
+        int | None,
+        typer.Option(metavar="N", help="Processor cores to use; all unless given.", min=1, rich_help_panel=_RUN),
     ] = None,
-    max_iter: Annotated[int, typer.Option(help="Most iterations.", min=1, rich_help_panel=_RUN)] = 100,
+    max_iter: Annotated[int, typer.Option(metavar="N", help="Most iterations.", min=1, rich_help_panel=_RUN)] = 100,
     save: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="File to save the model to, such as model.npvi.", rich_help_panel=_RUN),
+        Path | None,
+        typer.Option(metavar="FILE", help="File to save the model to, such as model.npvi.", rich_help_panel=_RUN),
     ] = None,
 ) -> None:
     """Fit a model to a table.
 
-    Numbers that you don't give are taken from the data and printed, so that you can change them.
-
-    [bold]Examples[/bold]
+    Numbers that you don't give are taken from the data and shown, so that you can change them.
 
     \b
+    [bold]Examples[/bold]
     Counts of a bird at places on a map, with hours of watching:
       npvi fit survey.csv --target count --inputs lon,lat --likelihood poisson \\
           --exposure hours --length-scale 0.5 --save birds.npvi
-
-    \b
     Let validation choose the length scale and the nugget:
       npvi fit survey.csv --target count --inputs lon,lat --likelihood poisson \\
           --grid length_scale=0.1,0.5,2 --grid nugget=0.01,0.1 --save birds.npvi
-
-    \b
     Present or absent:
       npvi fit survey.parquet --target present --inputs lon,lat --classify
 
-    Exit status: 0 fitted (a fit that hasn't converged says so), 1 the computation failed, 2 wrong usage or input,
-    130 interrupted (with --save the last good state is kept).
+    \b
+    [bold]Exit status[/bold]
+    0 fitted (a fit that has not converged says so); 1 the computation failed;
+    2 wrong usage or input; 130 interrupted (with --save the last good state is kept)
     """
     with guarded("fit"):
         if save is not None:
@@ -162,18 +195,10 @@ def fit(
             max_iter=max_iter,
         )
         notes = {"table": table.name, "target": target, "exposure": exposure, "weight": weight}
-        model = _run(model, rows, tries, validation, save, notes)
+        model = run(model, rows, tries, validation, save, notes)
         if save is not None:
-            _save(model, save, notes)
-        _summarise(model, rows, target, exposure, save)
-
-
-@dataclass
-class _Rows:
-    X: Any
-    y: NDArray
-    exposure: NDArray[np.float64] | None
-    weight: NDArray[np.float64] | None
+            save_model(model, save, notes)
+        summarise(model, rows, target, exposure, save)
 
 
 def _likelihood_name(likelihood: str | None, classify: bool) -> str:
@@ -198,7 +223,7 @@ def _estimator(classify: bool) -> Any:
 
 def _read(
     path: Path, inputs: list[str], target: str, exposure: str | None, weight: str | None, classify: bool, drop: bool
-) -> _Rows:
+) -> Rows:
     import pandas as pd
 
     if target in inputs:
@@ -214,7 +239,7 @@ def _read(
         raise InputError(f"{path} has {int(keep.sum())} complete row(s); a model needs at least two")
     columns = {name: values[keep] for name, values in columns.items()}
     y = np.array(columns[target].tolist()) if classify else columns[target]
-    return _Rows(
+    return Rows(
         pd.DataFrame({name: columns[name] for name in inputs}),
         y,
         None if exposure is None else columns[exposure],
@@ -231,81 +256,3 @@ def _say_what_was_chosen(values: settings.Hyperparameters, tries: dict[str, list
     if chosen and not tries and isinstance(values.length_scale, float):
         options = ",".join(number(factor * values.length_scale, 3) for factor in (0.25, 0.5, 1.0, 2.0))
         say(f"These are only a start. To let validation choose: --grid length_scale={options}", style="dim")
-
-
-def _run(
-    model: Any, rows: _Rows, tries: dict[str, list[float]], validation: float, save: Path | None, notes: dict[str, Any]
-) -> Any:
-    try:
-        with watching(model.tol):
-            if not tries:
-                return model.fit(rows.X, rows.y, sample_weight=rows.weight, exposure=rows.exposure)
-            from npvi.model_selection import grid_search
-
-            found = grid_search(
-                model, rows.X, rows.y, tries, validation=validation, sample_weight=rows.weight, exposure=rows.exposure
-            )
-    except KeyboardInterrupt:
-        _keep_last_state(model, save, notes)
-        raise typer.Exit(INTERRUPTED) from None
-    _show_grid(found)
-    return found.best_model
-
-
-def _keep_last_state(model: Any, save: Path | None, notes: dict[str, Any]) -> None:
-    if not hasattr(model, "posterior_"):
-        say("npvi fit: interrupted before there was a result", style="bold red")
-        return
-    reached = f"interrupted after {model.fit_info_['n_iter']} iterations, before the fit converged"
-    if save is None:
-        say(f"npvi fit: {reached}; with --save the state reached would have been kept", style="bold red")
-        return
-    _save(model, save, notes)
-    say(f"npvi fit: {reached}; the last good state is in {save}", style="bold red")
-
-
-def _save(model: Any, path: Path, notes: dict[str, Any]) -> None:
-    from npvi.persistence import save
-
-    save(model, path, notes)
-
-
-def _show_grid(found: Any) -> None:
-    from rich.table import Table as RichTable
-
-    title = "Values tried, by error on the rows held out (lower nlpd is better)"
-    shown = RichTable(title=title, title_justify="left", title_style="bold")
-    names = {long: short for short, long in settings.GRID_NAMES.items()}
-    for column in found.table.columns:
-        shown.add_column(names.get(str(column), str(column)).replace("_", " "), justify="right")
-    best = int(found.table["nlpd"].to_numpy().argmin())
-    for place, row in enumerate(found.table.itertuples(index=False)):
-        shown.add_row(*(number(value, 5) for value in row), style="bold green" if place == best else "")
-    results().print(shown)
-
-
-def _summarise(model: Any, rows: _Rows, target: str, exposure: str | None, save: Path | None) -> None:
-    from npvi.config import to_config
-
-    info, n = model.fit_info_, len(rows.y)
-    pairs = {
-        "rows": f"{n:,}",
-        "target": target + (f", per unit of {exposure}" if exposure else ""),
-        "inputs": ", ".join(rows.X.columns),
-        "likelihood": describe_config(to_config(model.likelihood_)),
-        "kernel": describe_config(to_config(model.kernel_)),
-        "nugget": number(model.nugget),
-        "neighbours": number(model.n_neighbors),
-    }
-    if hasattr(model, "classes_"):
-        pairs["labels"] = ", ".join(str(label) for label in model.classes_)
-    if len(model.mean_coefficients_):
-        pairs["constant mean"] = number(float(model.mean_coefficients_[0]))
-    pairs["ELBO"] = f"{model.elbo_:,.2f} ({model.elbo_ / model.graph_.n_points:.4f} per row)"
-    pairs["converged"] = "yes" if info["converged"] else "NO: the result is not the optimum yet; raise --max-iter"
-    pairs["iterations"] = str(info["n_iter"])
-    pairs["residuals"] = f"mean {info['mean_residual'][-1]:.1e}, covariance {info['covariance_residual'][-1]:.1e}"
-    laps = info["seconds"]
-    pairs["seconds"] = f"{sum(laps.values()):.1f} (" + ", ".join(f"{k} {v:.1f}" for k, v in laps.items()) + ")"
-    pairs["saved to"] = str(save) if save is not None else "nowhere; keep it with --save model.npvi"
-    show_pairs("Fitted", pairs)

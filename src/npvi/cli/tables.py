@@ -160,14 +160,18 @@ def labels(frame: pd.DataFrame, name: str, path: Path, like: NDArray | None = No
     text = column.astype(str).str.strip()
     missing = (column.isna() | text.isin(_MISSING)).to_numpy()
     if like is None:
-        values = column.to_numpy(dtype=object)
+        values = column.to_numpy(dtype=object, copy=True)
     elif like.dtype.kind in "iuf":
-        values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=object)
+        values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=object, copy=True)
     elif like.dtype.kind == "b":
-        values = text.str.lower().map({"true": True, "false": False, "1": True, "0": False}).to_numpy(dtype=object)
+        values = (
+            text.str.lower()
+            .map({"true": True, "false": False, "1": True, "0": False})
+            .to_numpy(dtype=object, copy=True)
+        )
     else:
-        values = column.astype(str).to_numpy(dtype=object)
-    values = np.where(missing, None, values)
+        values = column.astype(str).to_numpy(dtype=object, copy=True)
+    values[missing] = None
     if like is not None:
         unknown = ~missing & ~np.isin(values, like.astype(object))
         if unknown.any():

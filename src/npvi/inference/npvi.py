@@ -48,10 +48,10 @@ class Data:
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: a mean, and site precisions at it."""
+    """Where to begin: marginal means and variances of f."""
 
     mean: Vector
-    site_precision: Vector
+    variance: Vector
 
 
 @dataclass(frozen=True)
@@ -151,14 +151,13 @@ class _Problem:
         self.log = SolverLog()
 
     def initial(self, start: Start | None) -> _State:
-        """One Newton step from y's own fitted values, then one sweep at the sites found there."""
+        """One Newton step with the sites at `start`, by default y's own fitted values, and one sweep at those sites."""
         if start is None:
-            mean = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
-            expected = self.data.expectations(mean, np.full_like(mean, 1e-6))
-            w = np.maximum(expected.precision, 0.0)
-            mean = mean + self._newton_step(mean, expected.gradient, w)
-        else:
-            mean, w = start.mean, start.site_precision
+            fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
+            start = Start(fitted, np.full_like(fitted, 1e-6))
+        expected = self.data.expectations(start.mean, start.variance)
+        w = np.maximum(expected.precision, 0.0)
+        mean = start.mean + self._newton_step(start.mean, expected.gradient, w)
         return self._state(mean, self.prior.lower_half.sweep(w), w)
 
     def improve_mean(self, state: _State) -> _State:

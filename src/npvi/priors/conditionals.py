@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from npvi.kernels import Kernel, evaluate
+from npvi.kernels import Kernel, Stationary, evaluate, evaluate_distances
 from npvi.parallel import over_chunks
 from npvi.sparse.lanes import LANES, solve_last
 
@@ -42,36 +42,82 @@ def conditionals(
     n = K + 1
     pairs = n * (n + 1) // 2
     visit = np.arange(m, dtype=np.int32) if visit is None else visit
+    if isinstance(kernel, Stationary):
+        X, Z = X / np.asarray(kernel.length_scale), Z / np.asarray(kernel.length_scale)
     weights, variance = np.zeros((m, K)), np.empty(m)
     step = max(1, _PAIRS // (pairs * LANES)) * LANES
     for start in range(0, m, step):
         rows = visit[start : start + step]
         groups = -(-len(rows) // LANES)
-        left = np.empty((groups * pairs * LANES, X.shape[1]))
-        right = np.empty_like(left)
-        over_chunks(_list_pairs, groups, rows, neighbors, X, Z, left, right, grain=16)
-        blocks = evaluate(kernel, left, right).reshape(groups, pairs, LANES)
+        size = groups * pairs * LANES
+        if isinstance(kernel, Stationary):
+            distances = np.empty(size)
+            over_chunks(_list_distances, groups, rows, neighbors, X, Z, distances, grain=16)
+            values = evaluate_distances(kernel, distances)
+        else:
+            left, right = np.empty((size, X.shape[1])), np.empty((size, X.shape[1]))
+            over_chunks(_list_pairs, groups, rows, neighbors, X, Z, left, right, grain=16)
+            values = evaluate(kernel, left, right)
+        blocks = values.reshape(groups, pairs, LANES)
         over_chunks(_condition, groups, rows, neighbors, nugget, blocks, weights, variance, grain=16)
     return weights, variance
+
+
+@njit(cache=True, nogil=True)
+def _padding(neighbors, z):
+    """How many of the K places of row z hold no neighbour; they come first in its block, as an identity."""
+    K = neighbors.shape[1]
+    padding = 0
+    while padding < K and neighbors[z, K - 1 - padding] < 0:
+        padding += 1
+    return padding
+
+
+@njit(cache=True, nogil=True)
+def _list_distances(start, stop, rows, neighbors, X, Z, distances):
+    """Squared distances for every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
+    K = neighbors.shape[1]
+    d = X.shape[1]
+    pairs = (K + 1) * (K + 2) // 2
+    points = np.empty((K + 1, LANES, d))
+    for group in range(start, stop):
+        for lane in range(LANES):
+            z = rows[min(group * LANES + lane, len(rows) - 1)]
+            padding = _padding(neighbors, z)
+            for i in range(K + 1):
+                for c in range(d):
+                    points[i, lane, c] = X[neighbors[z, i - padding], c] if padding <= i < K else Z[z, c]
+        at = group * pairs * LANES
+        for i in range(K + 1):
+            for j in range(i + 1):
+                for lane in range(LANES):
+                    total = 0.0
+                    for c in range(d):
+                        total += (points[i, lane, c] - points[j, lane, c]) ** 2
+                    distances[at] = total
+                    at += 1
 
 
 @njit(cache=True, nogil=True)
 def _list_pairs(start, stop, rows, neighbors, X, Z, left, right):
     """The two points of every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
     K = neighbors.shape[1]
+    d = X.shape[1]
     pairs = (K + 1) * (K + 2) // 2
+    points = np.empty((K + 1, d))
     for group in range(start, stop):
         for lane in range(LANES):
             z = rows[min(group * LANES + lane, len(rows) - 1)]
-            padding = 0
-            while padding < K and neighbors[z, K - 1 - padding] < 0:
-                padding += 1
+            padding = _padding(neighbors, z)
+            for i in range(K + 1):
+                for c in range(d):
+                    points[i, c] = X[neighbors[z, i - padding], c] if padding <= i < K else Z[z, c]
             at = group * pairs * LANES + lane
             for i in range(K + 1):
                 for j in range(i + 1):
-                    for c in range(X.shape[1]):
-                        left[at, c] = X[neighbors[z, i - padding], c] if padding <= i < K else Z[z, c]
-                        right[at, c] = X[neighbors[z, j - padding], c] if padding <= j < K else Z[z, c]
+                    for c in range(d):
+                        left[at, c] = points[i, c]
+                        right[at, c] = points[j, c]
                     at += LANES
 
 
@@ -79,37 +125,27 @@ def _list_pairs(start, stop, rows, neighbors, X, Z, left, right):
 def _condition(start, stop, rows, neighbors, nugget, blocks, weights, variance):
     K = neighbors.shape[1]
     last = K * (K + 1) // 2
+    own = np.empty((K + 1, LANES))
     for group in range(start, stop):
         A = blocks[group]
-        for i in range(K + 1):
-            for lane in range(LANES):
-                A[i * (i + 1) // 2 + i, lane] += nugget
         for lane in range(LANES):
-            z = rows[min(group * LANES + lane, len(rows) - 1)]
-            padding = 0
-            while padding < K and neighbors[z, K - 1 - padding] < 0:
-                padding += 1
-            for i in range(padding):
-                for j in range(i):
-                    A[i * (i + 1) // 2 + j, lane] = 0.0
-                A[i * (i + 1) // 2 + i, lane] = 1.0
-            for i in range(max(padding, 1), K + 1):
+            padding = _padding(neighbors, rows[min(group * LANES + lane, len(rows) - 1)])
+            for i in range(K + 1):
+                row = i * (i + 1) // 2
                 for j in range(min(i, padding)):
-                    A[i * (i + 1) // 2 + j, lane] = 0.0
-        total = A[last + K].copy()
-        covariance = A[last : last + K].copy()
+                    A[row + j, lane] = 0.0
+                A[row + i, lane] = 1.0 if i < padding else A[row + i, lane] + nugget
+            for i in range(K + 1):
+                own[i, lane] = A[last + i, lane]
         solve_last(A, K + 1)
         for lane in range(min(LANES, len(rows) - group * LANES)):
             z = rows[group * LANES + lane]
-            padding = 0
-            while padding < K and neighbors[z, K - 1 - padding] < 0:
-                padding += 1
+            padding = _padding(neighbors, z)
             root = A[last + K, lane]
-            if root == root:
-                variance[z] = 1.0 / (root * root)
-            else:  # not a number: either d itself is negative by rounding, or an earlier pivot was
-                variance[z] = total[lane]
-                for i in range(padding, K):
-                    variance[z] -= covariance[i, lane] * A[last + i, lane]
             for i in range(padding, K):
                 weights[z, i - padding] = A[last + i, lane]
+            variance[z] = 1.0 / (root * root)
+            if root != root:  # not a number: either d itself is negative by rounding, or an earlier pivot was
+                variance[z] = own[K, lane]
+                for i in range(padding, K):
+                    variance[z] -= own[i, lane] * A[last + i, lane]

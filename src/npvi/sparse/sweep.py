@@ -74,6 +74,19 @@ def lower_half(root: Triangular) -> LowerHalf:
 
 
 @njit(cache=True, nogil=True)
+def _sort(values, start, stop):
+    """Sort values[start:stop] (Shell's method: for a hundred numbers as fast as NumPy's, and compiled in no time)."""
+    for gap in (1750, 701, 301, 132, 57, 23, 10, 4, 1):
+        for i in range(start + gap, stop):
+            value = values[i]
+            j = i
+            while j >= start + gap and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+
+
+@njit(cache=True, nogil=True)
 def _multiply(start, stop, order, parents, child_ptr, child_row, child_slot, diagonal, edges, position):
     K = parents.shape[1]
     bound = 0
@@ -104,7 +117,7 @@ def _multiply(start, stop, order, parents, child_ptr, child_row, child_slot, dia
                     columns[filled] = j
                     position[j] = 0
                     filled += 1
-        columns[first:filled].sort()
+        _sort(columns, first, filled)
         for p in range(first, filled):
             position[columns[p]] = p
             values[p] = 0.0
@@ -169,7 +182,7 @@ def _sweep(
             following += 1
         # … then solve by size, eight at a time
         tile = order[first:following]
-        by_size = np.argsort(child_ptr[tile] - child_ptr[tile + 1])
+        by_size = _largest_first(tile, child_ptr)
         largest = child_ptr[tile[by_size[0]] + 1] - child_ptr[tile[by_size[0]]] + 1
         A = np.empty((largest * (largest + 1) // 2, LANES))
         for group in range(0, len(tile), LANES):
@@ -189,6 +202,25 @@ def _sweep(
                 for e in range(a, b):
                     edges[child_row[e], child_slot[e]] = -root * A[last + n - 1 - (b - e), lane]
         first = following
+
+
+@njit(cache=True, nogil=True)
+def _largest_first(tile, child_ptr):
+    """Indices into `tile` by the number of children, most first (a counting sort)."""
+    most = 0
+    for c in tile:
+        most = max(most, child_ptr[c + 1] - child_ptr[c])
+    place = np.zeros(most + 2, dtype=np.int64)
+    for c in tile:
+        place[most - (child_ptr[c + 1] - child_ptr[c]) + 1] += 1
+    for size in range(most + 1):
+        place[size + 1] += place[size]
+    indices = np.empty(len(tile), dtype=np.int64)
+    for t in range(len(tile)):
+        size = most - (child_ptr[tile[t] + 1] - child_ptr[tile[t]])
+        indices[place[size]] = t
+        place[size] += 1
+    return indices
 
 
 @njit(cache=True, nogil=True)

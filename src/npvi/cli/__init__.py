@@ -1,0 +1,65 @@
+"""The command line: fit, predict, score, info and demo."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from npvi.cli.demo import demo
+from npvi.cli.fit import fit
+from npvi.cli.info import info
+from npvi.cli.predict import predict
+from npvi.cli.score import score
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="npvi",
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from npvi import __version__
+
+        typer.echo(f"npvi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Gaussian processes for large tables: maps of counts, measurements or yes/no, with their uncertainty.
+
+    \b
+    [bold]Examples[/bold]
+    npvi demo
+    npvi fit survey.csv --target count --inputs lon,lat --likelihood poisson --save birds.npvi
+    npvi predict birds.npvi places.csv --output map.csv
+    npvi score birds.npvi test.csv --target count
+    npvi info birds.npvi
+
+    npvi COMMAND --help explains each with examples.
+    """
+
+
+for _command in (fit, predict, score, info, demo):
+    app.command()(_command)
+
+
+def main() -> None:
+    """Run the command line; what `npvi` in a shell calls."""
+    try:
+        app()
+    except KeyboardInterrupt:  # while modules are still being imported
+        sys.exit(130)

@@ -1,0 +1,80 @@
+"""npvi demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from npvi.cli.display import results, show_pairs, watching
+from npvi.cli.errors import InputError, guarded
+from npvi.cli.tables import check_output
+
+if TYPE_CHECKING:
+    from npvi.demo import DemoResult
+
+__all__ = ["demo"]
+
+_FORMATS = ("png", "pdf", "svg")
+
+
+def demo(
+    rows: Annotated[int, typer.Option(metavar="N", help="Visits in the simulated survey.", min=50)] = 20_000,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Picture to write: .png, .pdf or .svg.")] = Path(
+        "demo.png"
+    ),
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another survey.", min=0)] = 0,
+) -> None:
+    """Simulate a survey with a known truth, fit it, print scores and write a picture.
+
+    Observers count birds at places that crowd around towns and roads, for a few minutes or
+    some hours each. Four fifths of the visits are fitted and the others predicted.
+
+    \b
+    [bold]Examples[/bold]
+    npvi demo
+    npvi demo --rows 100000 --output large.png --seed 1
+    """
+    with guarded("demo"):
+        kind = output.suffix.lower().removeprefix(".")
+        if kind not in _FORMATS:
+            raise InputError(f"--output must end in .png, .pdf or .svg, got {output}")
+        check_output(output, table=False)
+
+        from npvi.demo import run_demo
+        from npvi.demo_picture import draw
+        from npvi.files import replacing
+
+        with watching():
+            result = run_demo(rows, seed)
+        with replacing(output) as file:
+            draw(result, file, kind)
+        _show(result, output)
+
+
+def _show(result: DemoResult, output: Path) -> None:
+    scores, seconds = result.scores, result.seconds
+    ratio = scores["squared_error_over_variance"]
+    pairs = {
+        "visits": f"{scores['fitted']:,.0f} fitted, {scores['held_out']:,.0f} held out to score",
+        "converged": f"{'yes' if scores['converged'] else 'NO'}, after {scores['iterations']:.0f} iterations",
+        "log density": f"{scores['log_density']:.3f} per visit (higher is better); "
+        f"{scores['baseline_log_density']:.3f} for one rate everywhere",
+        "50% intervals": f"hold {scores['coverage_50']:.1%} of the counts held out",
+        "90% intervals": f"hold {scores['coverage_90']:.1%} (randomised at their ends, as counts are whole numbers)",
+        "true surface": f"correlation {scores['correlation']:.3f} at the visits held out, "
+        f"{scores['correlation_on_map']:.3f} over the whole map (log scale)",
+        "(error / stated sd)²": f"{ratio:.2f} on average for the surface itself; 1 would be exactly right",
+        "seconds": ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()),
+        "picture": str(output),
+    }
+    show_pairs("A simulated bird survey", pairs)
+    if ratio > 1.2:
+        results().print(
+            f"The predicted surface is further from the truth than the model says: the squared error is {ratio:.1f} "
+            "times the stated variance. This posterior understates the uncertainty of the surface where single "
+            "observations say little, as one short count does: do not read its variances as error bars of the rate. "
+            "Intervals for new counts suffer less, because most of their width is the chance in the count itself.",
+            highlight=False,
+        )

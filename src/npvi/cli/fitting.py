@@ -1,0 +1,117 @@
+"""What npvi fit does once the table is read: search, fit, keep what was reached, and say how it went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from npvi.cli import settings
+from npvi.cli.display import describe_config, number, results, say, show_pairs, watching
+from npvi.cli.errors import INTERRUPTED
+
+__all__ = ["Rows", "run", "save_model", "summarise"]
+
+
+@dataclass
+class Rows:
+    """The data of one fit."""
+
+    X: Any
+    y: NDArray
+    exposure: NDArray[np.float64] | None
+    weight: NDArray[np.float64] | None
+
+
+def run(
+    model: Any, rows: Rows, tries: dict[str, list[float]], validation: float, save: Path | None, notes: dict[str, Any]
+) -> Any:
+    try:
+        with watching(model.tol):
+            extras = {"sample_weight": rows.weight, "exposure": rows.exposure}
+            if tries:
+                from npvi.model_selection import grid_search
+
+                found = grid_search(model, rows.X, rows.y, tries, validation=validation, **extras)
+                _show_grid(found, tries)
+                model.set_params(**found.best_params)
+            # after a search once more, with the best values: the rows that were held out belong to the data too
+            return model.fit(rows.X, rows.y, **extras)
+    except KeyboardInterrupt:
+        _keep_last_state(model, save, notes)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _keep_last_state(model: Any, save: Path | None, notes: dict[str, Any]) -> None:
+    if not hasattr(model, "posterior_"):
+        say("npvi fit: interrupted before there was a result", style="bold red")
+        return
+    reached = f"interrupted after {model.fit_info_['n_iter']} iterations, before the fit converged"
+    if save is None:
+        say(f"npvi fit: {reached}; with --save the state reached would have been kept", style="bold red")
+        return
+    save_model(model, save, notes)
+    say(f"npvi fit: {reached}; the last good state is in {save}", style="bold red")
+
+
+def save_model(model: Any, path: Path, notes: dict[str, Any]) -> None:
+    from npvi.persistence import save
+
+    save(model, path, notes)
+
+
+def _show_grid(found: Any, tries: dict[str, list[float]]) -> None:
+    from rich.table import Table as RichTable
+
+    caption = "nlpd: minus the log density of the rows held out, per row; lower is better"
+    shown = RichTable(title="Values tried", title_justify="left", title_style="bold", caption=caption)
+    names = {long: short for short, long in settings.GRID_NAMES.items()}
+    for column in found.table.columns:
+        shown.add_column(names.get(str(column), str(column)).replace("_", " "), justify="right")
+    shown.add_column()
+    best = int(found.table["nlpd"].to_numpy().argmin())
+    for place, row in enumerate(found.table.itertuples(index=False)):
+        texts = [
+            number(round(value, 2), 5) if name == "seconds" else number(value, 5)
+            for name, value in row._asdict().items()
+        ]
+        shown.add_row(*texts, "← best" if place == best else "", style="bold green" if place == best else "")
+    results().print(shown)
+    for name, values in tries.items():
+        edge = {min(values): "smallest", max(values): "largest"}.get(found.best_params[name])
+        if edge and len(values) > 1:
+            say(
+                f"note: the best {names[name].replace('_', ' ')} is the {edge} that was tried; try further",
+                style="yellow",
+            )
+
+
+def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: Path | None) -> None:
+    from npvi.config import to_config
+
+    info, n = model.fit_info_, len(rows.y)
+    pairs = {
+        "rows": f"{n:,}",
+        "target": target + (f", per unit of {exposure}" if exposure else ""),
+        "inputs": ", ".join(rows.X.columns),
+        "likelihood": describe_config(to_config(model.likelihood_)),
+        "kernel": describe_config(to_config(model.kernel_)),
+        "nugget": number(model.nugget),
+        "neighbours": number(model.n_neighbors),
+    }
+    if hasattr(model, "classes_"):
+        pairs["labels"] = ", ".join(str(label) for label in model.classes_)
+    if len(model.mean_coefficients_):
+        pairs["constant mean"] = number(float(model.mean_coefficients_[0]))
+    pairs["ELBO"] = f"{model.elbo_:,.2f} ({model.elbo_ / model.graph_.n_points:.4f} per row)"
+    pairs["converged"] = "yes" if info["converged"] else "NO: the result is not the optimum yet; raise --max-iter"
+    pairs["iterations"] = str(info["n_iter"])
+    pairs["residuals"] = f"mean {info['mean_residual'][-1]:.1e}, covariance {info['covariance_residual'][-1]:.1e}"
+    laps = info["seconds"]
+    pairs["seconds"] = f"{sum(laps.values()):.1f} (" + ", ".join(f"{k} {v:.1f}" for k, v in laps.items()) + ")"
+    pairs["saved to"] = str(save) if save is not None else "nowhere; keep it with --save model.npvi"
+    show_pairs("Fitted", pairs)

@@ -1,0 +1,56 @@
+"""npvi info."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from npvi.cli.display import describe_config, number, show_pairs
+from npvi.cli.errors import guarded
+
+__all__ = ["info"]
+
+
+def info(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model saved by npvi fit or model.save.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print all that is known as JSON.")] = False,
+) -> None:
+    """Show what is in a model file, after checking that it is whole.
+
+    \b
+    [bold]Examples[/bold]
+    npvi info birds.npvi
+    npvi info birds.npvi --json
+    """
+    with guarded("info"):
+        from npvi.persistence import describe
+
+        about = describe(model)
+        if as_json:
+            typer.echo(json.dumps(about))
+            return
+        notes, fitted = about["notes"], about["fit_info"]
+        names = about["feature_names_in"]
+        pairs = {
+            "estimator": about["estimator"],
+            "rows": f"{about['n_rows']:,}",
+            "target": notes.get("target") or "not recorded",
+            "inputs": ", ".join(names) if names else f"{about['n_features_in']}, without names",
+            "likelihood": describe_config(about["likelihood"]),
+            "kernel": describe_config(about["kernel"]),
+            "nugget": number(about["nugget"]),
+            "mean": about["parameters"]["mean"],
+            "neighbours": f"{about['parameters']['n_neighbors']}, {about['parameters']['rule']}",
+            "ELBO": f"{about['elbo']:,.2f} ({about['elbo'] / about['n_rows']:.4f} per row)",
+            "converged": f"{'yes' if fitted['converged'] else 'NO'}, after {fitted['n_iter']} iterations",
+            "saved by": f"npvi {about['npvi']}, {model.stat().st_size / 1e6:,.1f} MB",
+        }
+        if about.get("labels"):
+            pairs["labels"] = ", ".join(about["labels"])
+        for name in ("exposure", "weight", "table"):
+            if notes.get(name):
+                pairs[name] = str(notes[name])
+        show_pairs(str(model), pairs)

@@ -1,0 +1,122 @@
+"""npvi predict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from npvi.cli.display import say, watching
+from npvi.cli.errors import InputError, guarded
+from npvi.cli.models import ROWS, Source, open_model
+from npvi.cli.tables import check_output, writing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model saved by npvi fit or model.save.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="CSV, TSV or Parquet file with the model's input columns.")
+    ],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="File to write, .csv, .tsv or .parquet.")],
+    interval: Annotated[
+        float, typer.Option(metavar="SHARE", help="Probability that the interval from lower to upper holds.")
+    ] = 0.9,
+    exposure: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of effort for counts: hours, area.")
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Input columns, where they have other names than in the fit.")
+    ] = None,
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Put before the names of the new columns.")] = "",
+    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")] = False,
+) -> None:
+    """Predict the target for the rows of a table.
+
+    The output has the table's columns and four new ones: [bold]mean[/bold] and [bold]std[/bold] of a
+    new observation, and [bold]lower[/bold] and [bold]upper[/bold], between which it falls with the
+    probability of --interval. Large tables are handled in pieces.
+
+    For a classifier there are also [bold]label[/bold], the likelier of the two, and its
+    [bold]probability[/bold]; the other four are about the probability of the second label.
+
+    \b
+    [bold]Examples[/bold]
+    npvi predict birds.npvi places.csv --output map.csv
+    npvi predict birds.npvi places.parquet --output map.parquet --interval 0.95
+    npvi predict birds.npvi visits.csv --output expected.csv --exposure hours
+    """
+    with guarded("predict"):
+        if not 0.0 < interval < 1.0:
+            raise InputError(f"--interval must be between 0 and 1, got {interval}")
+        check_output(output, inputs=[model, table])
+        source = open_model(model, table, inputs, exposure, drop_missing)
+        new = [prefix + name for name in _names(source.model)]
+        taken = [name for name in new if name in source.table.columns]
+        if taken:
+            raise InputError(f"{table} already has a column {taken[0]!r}; give the new ones another name with --prefix")
+        as_text = output.suffix.lower() not in (".parquet", ".pq")
+        read, written = 0, 0
+        with watching(), writing(output) as writer:
+            for frame in source.table.chunks(ROWS):
+                done = _predict_rows(source, frame, interval, prefix, as_text)
+                writer.write(done)
+                read, written = read + len(frame), written + len(done)
+            if written == 0:
+                raise InputError(f"{table} has no {'complete ' if read else ''}rows")
+        left_out = f", {read - written:,} with missing values left out" if read > written else ""
+        say(f"{written:,} rows predicted{left_out}: {output}")
+
+
+def _names(model: Any) -> list[str]:
+    names = ["mean", "std", "lower", "upper"]
+    return [*names, "label", "probability"] if hasattr(model, "classes_") else names
+
+
+def _predict_rows(source: Source, frame: pd.DataFrame, level: float, prefix: str, as_text: bool) -> pd.DataFrame:
+    keep, X, exposure = source.rows(frame)
+    frame = frame[keep].copy()
+    if not as_text:  # text that was read as numbers is written as numbers
+        for name in [*source.inputs, *([source.exposure] if source.exposure else [])]:
+            frame[name] = frame[name].astype(np.float64)
+    if len(frame) == 0:
+        return frame.assign(**{prefix + name: [] for name in _names(source.model)})
+    prediction = source.model.predict_dist(X, exposure=exposure)
+    if hasattr(source.model, "classes_"):
+        columns = _probabilities(source.model, prediction, level)
+    else:
+        lower, upper = prediction.interval(level)
+        columns = {"mean": prediction.mean, "std": prediction.std, "lower": lower, "upper": upper}
+    for name, values in columns.items():
+        # eight digits are more than any model knows
+        frame[prefix + name] = [f"{value:.8g}" for value in values] if as_text and values.dtype.kind == "f" else values
+    return frame
+
+
+def _probabilities(model: Any, prediction: Any, level: float) -> dict[str, NDArray]:
+    """The probability of the second label, how uncertain it is, and the likelier label."""
+    from scipy.special import ndtri
+
+    link = prediction.likelihood.links[prediction.likelihood.link].mean_numpy
+    sd = np.sqrt(prediction.latent_var)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    square = link(prediction.latent_mean[:, None] + sd[:, None] * nodes) ** 2 @ (weights / weights.sum())
+    mean, reach = prediction.mean, ndtri(0.5 * (1.0 + level)) * sd
+    columns = {
+        "mean": mean,
+        "std": np.sqrt(np.maximum(square - mean**2, 0.0)),
+        "lower": link(prediction.latent_mean - reach),
+        "upper": link(prediction.latent_mean + reach),
+    }
+    if len(model.classes_) == 1:
+        label, probability = np.zeros(len(mean), dtype=int), np.ones(len(mean))
+    else:
+        label, probability = (mean > 0.5).astype(int), np.maximum(mean, 1.0 - mean)
+    return {**columns, "label": model.classes_[label], "probability": probability}

@@ -1,0 +1,129 @@
+"""npvi score."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from npvi.cli.display import number, say, show_pairs, watching
+from npvi.cli.errors import InputError, guarded
+from npvi.cli.models import ROWS, Source, open_model
+from npvi.cli.tables import labels, numbers
+
+__all__ = ["score"]
+
+_LEVELS = (0.5, 0.9, 0.95)
+
+
+def score(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model saved by npvi fit or model.save.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="CSV, TSV or Parquet file with the inputs and what was observed.")
+    ],
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column that was observed; that of the fit unless given.")
+    ] = None,
+    exposure: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of effort for counts; that of the fit unless given.")
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Input columns, where they have other names than in the fit.")
+    ] = None,
+    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Score predictions against observations that the model has not seen.
+
+    [bold]log density[/bold] rewards predictions that put probability where the observations
+    fell: higher is better, and only models of the same target can be compared.
+    [bold]RMSE[/bold] is the typical error of the mean. [bold]Intervals[/bold] of 90% should
+    hold 90% of the observations.
+
+    \b
+    [bold]Examples[/bold]
+    npvi score birds.npvi test.csv --target count
+    npvi score birds.npvi test.csv --target count --exposure hours --json
+    """
+    with guarded("score"):
+        source = open_model(model, table, inputs, exposure, drop_missing, same_exposure=True)
+        target = target or source.notes.get("target")
+        if target is None:
+            raise InputError(f"{model} does not say what its target was; name the column with --target")
+        source.table.require([target])
+        totals = _Totals(source, target)
+        with watching():
+            for frame in source.table.chunks(ROWS):
+                totals.add(frame)
+        if totals.rows == 0:
+            raise InputError(f"{table} has no {'complete ' if totals.left_out else ''}rows")
+        if totals.left_out:
+            say(f"{table}: left out {totals.left_out:,} rows with missing values")
+        if as_json:
+            typer.echo(json.dumps(totals.scores()))
+        else:
+            show_pairs(f"{model} on {table}", totals.shown())
+
+
+class _Totals:
+    """Sums over the rows seen so far."""
+
+    def __init__(self, source: Source, target: str) -> None:
+        self.source, self.target = source, target
+        self.rows, self.left_out = 0, 0
+        self.log_density, self.squared_error, self.right = 0.0, 0.0, 0
+        self.inside = np.zeros(len(_LEVELS))
+        self.classes = getattr(source.model, "classes_", None)
+        self.rng = np.random.default_rng(0)
+
+    def add(self, frame: Any) -> None:
+        from npvi.calibration import coverage, randomised_pit
+
+        path = self.source.table.path
+        y: NDArray
+        y = (
+            numbers(frame, self.target, path)
+            if self.classes is None
+            else labels(frame, self.target, path, self.classes)
+        )
+        keep, X, exposure = self.source.rows(frame, {self.target: y})
+        self.left_out += int((~keep).sum())
+        if not keep.any():
+            return
+        y = y[keep]
+        prediction = self.source.model.predict_dist(X, exposure=exposure)
+        if self.classes is None:
+            y = prediction.likelihood.check_response(y, f"{path}: column {self.target!r}")
+            pit = randomised_pit(prediction, y, self.rng)
+            self.inside += [coverage(pit, level) * len(y) for level in _LEVELS]
+        else:
+            y = (y == self.classes[-1]).astype(np.float64) if len(self.classes) > 1 else np.zeros(len(y))
+            self.right += int(((prediction.mean > 0.5) == (y > 0.5)).sum())
+        self.rows += len(y)
+        self.log_density += float(prediction.log_prob(y).sum())
+        self.squared_error += float(((prediction.mean - y) ** 2).sum())
+
+    def scores(self) -> dict[str, float]:
+        scores = {"rows": self.rows, "mean_log_density": self.log_density / self.rows}
+        if self.classes is not None:
+            return {**scores, "accuracy": self.right / self.rows, "brier": self.squared_error / self.rows}
+        scores["rmse"] = float(np.sqrt(self.squared_error / self.rows))
+        return {**scores, **{f"coverage_{level:g}": total / self.rows for level, total in zip(_LEVELS, self.inside)}}
+
+    def shown(self) -> dict[str, str]:
+        scores = self.scores()
+        pairs = {"rows": number(self.rows), "mean log density": f"{scores['mean_log_density']:.4f} (higher is better)"}
+        if self.classes is not None:
+            pairs["right label"] = f"{scores['accuracy']:.1%}"
+            pairs["Brier score"] = f"{scores['brier']:.4f} (mean squared error of the probability; lower is better)"
+            return pairs
+        pairs["RMSE"] = f"{scores['rmse']:.4g} (typical error of the mean, in the target's units)"
+        for level in _LEVELS:
+            pairs[f"{level:.0%} intervals"] = f"hold {scores[f'coverage_{level:g}']:.1%} of the observations"
+        if self.source.model.likelihood_.support.discrete:
+            pairs["about intervals"] = "randomised at their ends, because whole numbers cannot fill 90 % exactly"
+        return pairs

@@ -188,23 +188,21 @@ def student_t(y, scale, df):
 
 @dataclass
 class Bound:
-    """ELBO(μ, L) = Σ E log p(y_i|f) − ½ tr(P L Lᵀ) − ½ (μ−m)ᵀP(μ−m) + Σ log L_ii − ½ log|Σ| + N/2, term by term.
-
-    With `constant_mean` m is the constant that minimises the quadratic form.
-    """
+    """ELBO(μ, L) = Σ E log p(y_i|f) − ½ tr(P L Lᵀ) − ½ μᵀPμ + Σ log L_ii − ½ log|Σ| + N/2, term by term."""
 
     P: np.ndarray
     logdet: float
     observations: Observations
     mask: np.ndarray
-    constant_mean: bool = False
     n_nodes: int | None = None
 
     def __post_init__(self):
         self.mean_precision = self.P
-        if self.constant_mean:
-            row_sums = self.P.sum(axis=1)
-            self.mean_precision = self.P - np.outer(row_sums, row_sums) / row_sums.sum()
+
+    def profile_constant(self):
+        """From now on (μ−m)ᵀP(μ−m), with m the constant that makes it smallest."""
+        row_sums = self.P.sum(axis=1)
+        self.mean_precision = self.P - np.outer(row_sums, row_sums) / row_sums.sum()
 
     def value(self, mu, L):
         expected = self.observations.expectations(mu, (L**2).sum(axis=1), self.n_nodes)[0]
@@ -212,9 +210,7 @@ class Bound:
 
     def _rest(self, mu, L):
         trace = np.sum((self.P @ L) * L)
-        return (
-            np.log(np.diag(L)).sum() - 0.5 * (trace + mu @ self.mean_precision @ mu + self.logdet) + 0.5 * len(mu)
-        )
+        return np.log(np.diag(L)).sum() - 0.5 * (trace + mu @ self.mean_precision @ mu + self.logdet) + 0.5 * len(mu)
 
     def gradient(self, mu, L):
         """The value, and its derivatives in μ and in L (zero off the pattern)."""

@@ -1,9 +1,18 @@
-"""Gaussian processes with any noise on large data: fast, with uncertainty that is true."""
+"""Gaussian processes with any noise on large data: fast, with uncertainty that is true.
 
-from npvi import graph, kernels, likelihoods, posteriors
-from npvi.estimators import GPClassifier, GPRegressor, log_score_scorer
-from npvi.model_selection import GridResult, grid_search
-from npvi.persistence import load
+The usual way in is `GPRegressor` or `GPClassifier`; `kernels` and `likelihoods` hold what they are made of.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from npvi import graph, kernels, likelihoods, posteriors
+    from npvi.estimators import GPClassifier, GPRegressor, log_score_scorer
+    from npvi.model_selection import GridResult, grid_search
+    from npvi.persistence import load
 
 __version__ = "0.1.0"
 
@@ -19,3 +28,28 @@ __all__ = [
     "log_score_scorer",
     "posteriors",
 ]
+
+_HOMES = {
+    "GPClassifier": "estimators",
+    "GPRegressor": "estimators",
+    "GridResult": "model_selection",
+    "grid_search": "model_selection",
+    "load": "persistence",
+    "log_score_scorer": "estimators",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Names are imported when they are first used: JAX and numba take a second that `npvi --help` shouldn't.
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"npvi.{_HOMES[name]}"), name)
+    elif name in __all__:
+        value = importlib.import_module(f"npvi.{name}")
+    else:
+        raise AttributeError(f"module 'npvi' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

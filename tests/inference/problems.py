@@ -68,6 +68,7 @@ class Problem:
     with_exposure: bool = False
     with_weights: bool = False
     seed: int = 0
+    n_nodes: int | None = 257
     settings: dict = field(default_factory=dict)
 
     def fitted(self):
@@ -99,9 +100,11 @@ def fit_and_bound(problem, X, y, likelihood, observations, extra=None):
     Z = X[order]
     covariance = dense_kernel(Z, Z, length_scale=problem.length_scale, variance=problem.variance)
     P, logdet = oracle.nngp_precision(covariance + problem.nugget * np.eye(len(y)), parents)
-    return model, oracle.Bound(
-        P, logdet, in_order(observations, order), oracle.pattern(parents), constant_mean=problem.mean == "constant"
-    )
+    bound = oracle.Bound(P, logdet, in_order(observations, order), oracle.pattern(parents))
+    bound.n_nodes = problem.n_nodes
+    if problem.mean == "constant":
+        bound.profile_constant()
+    return model, bound
 
 
 def in_order(observations, order):

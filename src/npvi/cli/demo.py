@@ -65,7 +65,7 @@ def _show(result: DemoResult, output: Path) -> None:
         "90% intervals": f"hold {scores['coverage_90']:.1%} (randomised at their ends, as counts are whole numbers)",
         "true surface": f"correlation {scores['correlation']:.3f} at the visits held out, "
         f"{scores['correlation_on_map']:.3f} over the whole map (log scale)",
-        "(error / stated sd)²": f"{ratio:.2f} on average for the surface itself; 1 would be exactly right",
+        "(error / stated sd)²": f"{ratio:.2f} on average for the surface itself; about 1 would be right",
         "seconds": ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()),
         "picture": str(output),
     }

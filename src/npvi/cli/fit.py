@@ -13,6 +13,7 @@ from npvi.cli import settings
 from npvi.cli.display import number, say
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.fitting import Rows, run, save_model, summarise
+from npvi.cli.models import check_exposure, check_target
 from npvi.cli.tables import Table, check_output, complete_rows, labels, numbers
 
 __all__ = ["fit"]
@@ -175,10 +176,9 @@ def fit(
         scale = None if length_scale is None else settings.parse_numbers(length_scale, "--length-scale")
         tries = settings.parse_grid(grid or [])
         settings.kernel_parameters(kernel)
-        settings.make_likelihood(name, link, noise_variance)
-        rows = _read(table, _split(inputs), target, exposure, weight, classify, drop_missing)
-        if not classify:
-            rows.y = settings.make_likelihood(name, link, None).check_response(rows.y, f"{table}: column {target!r}")
+        settings.check_choices({"--mean": mean, "--rule": rule, "--order": order})
+        noise = settings.make_likelihood(name, link, noise_variance)
+        rows = _read(table, _split(inputs), target, exposure, weight, noise, classify, drop_missing)
         given = settings.Hyperparameters(scale, variance, noise_variance, nugget)
         values = settings.choose(given, kernel, name, rows.X.to_numpy(), rows.y)
         _say_what_was_chosen(values, tries)
@@ -222,7 +222,14 @@ def _estimator(classify: bool) -> Any:
 
 
 def _read(
-    path: Path, inputs: list[str], target: str, exposure: str | None, weight: str | None, classify: bool, drop: bool
+    path: Path,
+    inputs: list[str],
+    target: str,
+    exposure: str | None,
+    weight: str | None,
+    likelihood: Any,
+    classify: bool,
+    drop: bool,
 ) -> Rows:
     import pandas as pd
 
@@ -238,13 +245,19 @@ def _read(
     if keep.sum() < 2:
         raise InputError(f"{path} has {int(keep.sum())} complete row(s); a model needs at least two")
     columns = {name: values[keep] for name, values in columns.items()}
-    y = np.array(columns[target].tolist()) if classify else columns[target]
-    return Rows(
-        pd.DataFrame({name: columns[name] for name in inputs}),
-        y,
-        None if exposure is None else columns[exposure],
-        None if weight is None else columns[weight],
-    )
+    y, hours = columns[target], None if exposure is None else columns[exposure]
+    numbered = np.flatnonzero(keep)
+    check_exposure(likelihood, hours, numbered, path, exposure)
+    if classify:
+        y = np.array(y.tolist())
+        if len(np.unique(y)) > 2:
+            raise InputError(
+                f"{path}: column {target!r} has {len(np.unique(y)):,} different labels; --classify takes two"
+            )
+    else:
+        check_target(likelihood, y, numbered, path, target)
+    X = pd.DataFrame({name: columns[name] for name in inputs})
+    return Rows(X, y, hours, None if weight is None else columns[weight])
 
 
 def _say_what_was_chosen(values: settings.Hyperparameters, tries: dict[str, list[float]]) -> None:

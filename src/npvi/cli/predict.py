@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from npvi.cli.display import say, watching
 from npvi.cli.errors import InputError, guarded
-from npvi.cli.models import ROWS, Source, open_model
+from npvi.cli.models import Source, open_model
 from npvi.cli.tables import check_output, writing
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def predict(
         as_text = output.suffix.lower() not in (".parquet", ".pq")
         read, written = 0, 0
         with watching(), writing(output) as writer:
-            for frame in source.table.chunks(ROWS):
+            for frame in source.chunks():
                 done = _predict_rows(source, frame, interval, prefix, as_text)
                 writer.write(done)
                 read, written = read + len(frame), written + len(done)

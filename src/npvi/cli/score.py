@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from npvi.cli.display import number, say, show_pairs, watching
 from npvi.cli.errors import InputError, guarded
-from npvi.cli.models import ROWS, Source, open_model
+from npvi.cli.models import Source, check_target, open_model
 from npvi.cli.tables import labels, numbers
 
 __all__ = ["score"]
@@ -57,7 +57,7 @@ def score(
         source.table.require([target])
         totals = _Totals(source, target)
         with watching():
-            for frame in source.table.chunks(ROWS):
+            for frame in source.chunks():
                 totals.add(frame)
         if totals.rows == 0:
             raise InputError(f"{table} has no {'complete ' if totals.left_out else ''}rows")
@@ -97,7 +97,7 @@ class _Totals:
         y = y[keep]
         prediction = self.source.model.predict_dist(X, exposure=exposure)
         if self.classes is None:
-            y = prediction.likelihood.check_response(y, f"{path}: column {self.target!r}")
+            check_target(prediction.likelihood, y, frame.index[keep].to_numpy(), path, self.target)
             pit = randomised_pit(prediction, y, self.rng)
             self.inside += [coverage(pit, level) * len(y) for level in _LEVELS]
         else:

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from npvi.cli.display import number
 from npvi.cli.errors import InputError, unknown_name
 
-__all__ = ["GRID_NAMES", "Hyperparameters", "choose", "make_kernel", "make_likelihood", "parse_grid", "parse_numbers"]
+__all__ = [
+    "GRID_NAMES",
+    "Hyperparameters",
+    "check_choices",
+    "choose",
+    "make_kernel",
+    "make_likelihood",
+    "parse_grid",
+    "parse_numbers",
+]
 
 GRID_NAMES = {
     "length_scale": "kernel__length_scale",
@@ -103,6 +112,20 @@ def kernel_parameters(name: str) -> list[str]:
     if name not in KERNELS:
         raise unknown_name("--kernel cannot be", name, list(KERNELS))
     return KERNELS[name]._get_param_names()
+
+
+def check_choices(options: dict[str, str]) -> None:
+    """Raise where a word is not one of those allowed, before anything is read."""
+    for option, value in options.items():
+        if value not in _CHOICES[option]:
+            raise unknown_name(f"{option} cannot be", value, _CHOICES[option])
+
+
+_CHOICES = {
+    "--mean": ["constant", "zero"],
+    "--rule": ["nearest", "paper"],
+    "--order": ["maximin", "grid", "random", "given"],
+}
 
 
 def make_kernel(name: str, values: Hyperparameters, n_inputs: int) -> Any:

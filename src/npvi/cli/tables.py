@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +60,8 @@ class Table:
             if self.is_parquet:
                 frame = pd.read_parquet(self.path, columns=wanted)
             else:
-                frame = pd.read_csv(self.path, sep=self.separator, usecols=wanted, encoding="utf-8-sig")
+                # pandas' own parser would pass over surplus fields where only some columns are wanted
+                frame = pd.read_csv(self.path, sep=self.separator, usecols=wanted, engine="pyarrow")
         if frame.empty:
             raise InputError(f"{self.path} has no rows")
         return frame
@@ -100,6 +102,7 @@ class Table:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
+        import pandas as pd
         import pyarrow
 
         try:
@@ -110,6 +113,8 @@ class Table:
             raise
         except OSError as error:
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from error
+        except pd.errors.EmptyDataError:
+            raise InputError(f"{self.path} is empty") from None
         except UnicodeDecodeError as error:
             raise InputError(f"cannot read {self.path}: it is not text in UTF-8") from error
         except (ValueError, EOFError, pyarrow.ArrowException) as error:  # pandas' parser errors are ValueErrors
@@ -144,10 +149,11 @@ def numbers(frame: pd.DataFrame, name: str, path: Path) -> NDArray[np.float64]:
         text &= ~column[text].astype(str).str.strip().isin(_MISSING).reindex(column.index, fill_value=True)
     if text.any():
         first = int(np.flatnonzero(text)[0])
-        row = f"row {frame.index[first] + 1}"
+        value = str(column.iloc[first])[:40]
+        hint = "; numbers need a decimal point, not a comma" if re.fullmatch(r"\s*-?\d+,\d+\s*", value) else ""
         raise InputError(
-            f"{path}: column {name!r} is not numeric: {row} holds {str(column.iloc[first])[:40]!r} "
-            f"({int(text.sum()):,} such rows)"
+            f"{path}: column {name!r} is not numeric in {int(text.sum()):,} of {len(text):,} rows: "
+            f"row {frame.index[first] + 1} holds {value!r}{hint}"
         )
     return values.to_numpy(dtype=np.float64, na_value=np.nan)
 

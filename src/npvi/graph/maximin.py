@@ -25,26 +25,36 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     >>> maximin_order(build_tree(np.arange(5.0)[:, None]), seed=0).tolist()[:1]
     [2]
     """
-    n = len(tree.rows)
+    n, dimension = tree.points.shape
+    leaves = 1 << tree.depth
     offset = tree.points - tree.points.mean(axis=0)
-    start = int(np.argmin(np.einsum("ij,ij->i", offset, offset)))
-    columns = np.ascontiguousarray(tree.points.T)
-    gaps = np.full(n, np.inf)
+    nearest = int(np.argmin(np.einsum("ij,ij->i", offset, offset)))
+    # Leaf by leaf in memory, coordinate by coordinate inside: a visit reads one stretch, in vector loads. Leaves
+    # differ in size by one; a place without a point counts as chosen.
+    starts = (n * np.arange(leaves + 1)) >> tree.depth
+    size = int(np.diff(starts).max())
+    places = starts[:-1, None] + np.arange(size)
+    vacant = places >= starts[1:, None]
+    places[vacant] = n - 1
+    blocks = np.ascontiguousarray(tree.points[places].transpose(0, 2, 1))
+    gaps = np.where(vacant, -1.0, np.inf)
+    leaf = int(np.searchsorted(starts, nearest, side="right")) - 1
+    start = leaf * size + nearest - int(starts[leaf])
     picked = np.empty(n, np.int32)
-    farthest = np.full(2 << tree.depth, np.inf)
-    queue = np.empty(2 << tree.depth, np.int32)
-    count = _tournament(columns, tree.boxes, tree.depth, start, np.uint64(seed), gaps, farthest, queue, picked)
+    farthest = np.full(2 * leaves, np.inf)
+    queue = np.empty(2 * leaves, np.int32)
+    count = _tournament(blocks, tree.boxes, start, np.uint64(seed), gaps, farthest, queue, picked)
     order = np.empty(n, np.int64)
-    order[:count] = tree.rows[picked[:count]]
-    order[count:] = np.random.default_rng(seed).permutation(np.sort(tree.rows[gaps >= 0.0]))
+    order[:count] = tree.rows[places.ravel()[picked[:count]]]
+    rest = tree.rows[places[gaps >= 0.0]]
+    order[count:] = np.random.default_rng(seed).permutation(np.sort(rest))
     return order
 
 
 @njit(cache=True, nogil=True)
 def _tournament(
-    columns: np.ndarray,
+    blocks: np.ndarray,
     boxes: np.ndarray,
-    depth: int,
     start: int,
     seed: np.uint64,
     gaps: np.ndarray,
@@ -52,20 +62,20 @@ def _tournament(
     queue: np.ndarray,
     picked: np.ndarray,
 ) -> int:
-    """Fill `picked` with tree indices and return how many were picked before only duplicates were left.
+    """Fill `picked` with places (leaf · size + number) and return how many before only duplicates were left.
 
     `gaps` holds squared distances to the chosen set, and -1 for what is in it.
     """
-    dimension, n = columns.shape
-    leaves = 1 << depth
+    leaves, dimension, size = blocks.shape
     point = np.empty(dimension)
+    distances = np.empty(size)
     state = np.uint64(2) * seed + np.uint64(1)
     pick = start
-    for count in range(n):
+    for count in range(len(picked)):
         picked[count] = pick
-        gaps[pick] = -1.0
+        gaps[pick // size, pick % size] = -1.0
         for c in range(dimension):
-            point[c] = columns[c, pick]
+            point[c] = blocks[pick // size, c, pick % size]
         queue[0] = 1
         end = 1
         at = 0
@@ -83,14 +93,15 @@ def _tournament(
                         end += 1
                 continue
             leaf = node - leaves
+            distances[:] = 0.0
+            for c in range(dimension):
+                for k in range(size):
+                    gap = blocks[leaf, c, k] - point[c]
+                    distances[k] += gap * gap
             widest = -1.0
-            for j in range((n * leaf) >> depth, (n * (leaf + 1)) >> depth):
-                distance = 0.0
-                for c in range(dimension):
-                    gap = columns[c, j] - point[c]
-                    distance += gap * gap
-                distance = min(distance, gaps[j])
-                gaps[j] = distance
+            for k in range(size):
+                distance = min(distances[k], gaps[leaf, k])
+                gaps[leaf, k] = distance
                 widest = max(widest, distance)
             farthest[node] = widest
         # Parents stand before their children in the queue: backwards, winners travel up.
@@ -111,7 +122,8 @@ def _tournament(
                 state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
                 node += np.int64(state >> np.uint64(63))
         leaf = node - leaves
-        pick = (n * leaf) >> depth
-        while gaps[pick] != farthest[node]:
-            pick += 1
-    return n
+        k = 0
+        while gaps[leaf, k] != farthest[node]:
+            k += 1
+        pick = leaf * size + k
+    return len(picked)

@@ -121,7 +121,6 @@ def fit_npvi(
                 break
     except KeyboardInterrupt:
         interrupted = True
-    residual, largest = prior.lower_half.stationarity(state.factor, state.expected.precision)
     log = problem.log
     info = {
         "method": "npvi",
@@ -129,7 +128,6 @@ def fit_npvi(
         "n_iter": len(history["elbo"]) - 1,
         "converged": done,
         "interrupted": interrupted,
-        "covariance_residual_recomputed": residual / largest,
         "guarantee": _GUARANTEES[data.likelihood.log_concave],
         "cg_iterations": log.iterations,
         "factor_breakdowns": log.breakdowns,

@@ -54,7 +54,7 @@ def zero_fill_factor(root: Triangular, site_precision: NDArray[np.float64]) -> Z
         arrays = (root.diagonal, root.edges, site_precision, diagonal, edges, broken)
         _eliminate(start, stop, rows, *lists, *arrays, scratch(n))
 
-    over_levels(graph, eliminate, reverse=True)
+    over_levels(graph, eliminate, wide=512, reverse=True)
     return ZeroFillFactor(Triangular(graph, diagonal, edges), np.flatnonzero(broken))
 
 

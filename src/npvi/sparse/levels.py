@@ -13,18 +13,18 @@ from npvi.parallel import n_threads, over_chunks
 
 __all__ = ["over_levels"]
 
-#: a level with fewer points than this isn't worth waking other threads for
-_WIDE = 4096
 
-
-def over_levels(graph: Graph, loop: Callable[[int, int, NDArray[np.int32]], object], reverse: bool = False) -> None:
+def over_levels(
+    graph: Graph, loop: Callable[[int, int, NDArray[np.int32]], object], wide: int, reverse: bool = False
+) -> None:
     """Call ``loop(start, stop, rows)`` until every position was in some ``rows[start:stop]``.
 
     A position is visited after its parents (after its children if `reverse`). Points of one level don't depend on each
-    other, so wide levels are shared out among threads; runs of narrow ones are walked by this thread alone.
+    other, so levels of at least `wide` points are shared out among threads; runs of narrower ones, which aren't worth
+    waking them for, are walked by this thread alone.
     """
     n = graph.n_points
-    if n_threads() == 1 or n < 4 * _WIDE:
+    if n_threads() == 1 or n < 4 * wide:
         loop(0, n, np.arange(n - 1, -1, -1, dtype=np.int32) if reverse else np.arange(n, dtype=np.int32))
         return
     rows, bounds = graph.levels
@@ -32,8 +32,8 @@ def over_levels(graph: Graph, loop: Callable[[int, int, NDArray[np.int32]], obje
         rows, bounds = np.ascontiguousarray(rows[::-1]), n - bounds[::-1]
     start = 0
     for a, b in pairwise(bounds):
-        if b - a >= _WIDE:
+        if b - a >= wide:
             loop(start, a, rows)
-            over_chunks(lambda u, v, a=a: loop(a + u, a + v, rows), b - a, grain=_WIDE // 4, per_thread=1)
+            over_chunks(lambda u, v, a=a: loop(a + u, a + v, rows), b - a, grain=wide // 4, per_thread=1)
             start = b
     loop(start, n, rows)

@@ -21,8 +21,8 @@ __all__ = ["Triangular"]
 class Triangular:
     """Lower triangular T with row i non-zero at {i} ∪ parents(i).
 
-    ``diagonal`` has shape (N,), ``edges`` shape (N, K): ``edges[i, s]`` stands in column ``graph.parents[i, s]`` (and is
-    ignored where that is −1). The paper's L is such a matrix; so are D^{−½}(I−B), with which P = TᵀT, and the
+    ``diagonal`` has shape (N,), ``edges`` shape (N, K): ``edges[i, s]`` stands in column ``graph.parents[i, s]``
+    (and is ignored where that is −1). The paper's L is such a matrix; so are D^{−½}(I−B), with which P = TᵀT, and the
     transpose of the zero-fill factor U.
     """
 
@@ -84,7 +84,7 @@ class Triangular:
                 per_thread=1,
             )
         else:
-            over_levels(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, 1), reverse)
+            over_levels(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, 1), 16384, reverse)
         return y
 
 

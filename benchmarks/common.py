@@ -1,0 +1,48 @@
+"""What the benchmarks share: the data folder, timing, tables."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["best", "load", "show"]
+
+
+def load(name: str) -> dict[str, np.ndarray] | None:
+    """The arrays of one benchmark set, or None (with a line that says so) where the data folder is absent."""
+    folder = os.environ.get("NPVI_DATA")
+    path = Path(folder or "", "benchmarks", f"{name}.npz")
+    if not folder or not path.exists():
+        print(f"  ({name}: skipped, no {path.name} under the folder that NPVI_DATA names)")
+        return None
+    with np.load(path) as arrays:
+        return {key: arrays[key].astype(np.float64) for key in arrays.files}
+
+
+def best(function: Callable[[], object], repeats: int = 5) -> float:
+    """Shortest of several wall times in seconds: what the code costs when nobody else is at the machine."""
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table on standard output."""
+    cells = [list(header), *([_text(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    print(f"\n{title}")
+    for number, row in enumerate(cells):
+        print("  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths)))
+        if number == 0:
+            print("  " + "  ".join("-" * width for width in widths))
+
+
+def _text(cell: object) -> str:
+    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)

@@ -1,0 +1,85 @@
+"""Flight delays, 800,000 rows in 8-d: time and peak memory at a quarter, half and all of them.
+
+    NPVI_DATA=... python -m benchmarks.flights
+
+Each size runs in a process of its own, so that the peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.common import show
+
+_INPUTS = ["plane_age", "distance", "air_time", "dep_time", "arr_time", "day_of_week", "day_of_month", "month"]
+
+
+def main() -> None:
+    folder = os.environ.get("NPVI_DATA")
+    if not folder or not Path(folder, "flight_delay").exists():
+        print("  (flights: skipped, no flight_delay under the folder that NPVI_DATA names)")
+        return
+    results = []
+    for share in (0.25, 0.5, 1.0):
+        command = [sys.executable, "-m", "benchmarks.flights", str(share)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        results.append(json.loads(done.stdout.splitlines()[-1]))
+    rows = []
+    for before, now in zip([None, *results], results):
+        growth = "" if before is None else f"{now['total'] / before['total']:.2f}"
+        expected = "" if before is None else f"{_n_log_n(now) / _n_log_n(before):.2f}"
+        numbers = [now[name] for name in ("graph", "prior", "inference", "predict", "total", "peak_gb", "nlpd")]
+        rows.append((now["rows"], *numbers, growth, expected))
+    show(
+        "Flights, RBF, K = 10, log-normal noise 0.01: seconds, peak memory, growth of time next to that of N log N",
+        ("train rows", "graph", "prior", "inference", "predict", "total", "peak GB", "NLPD", "growth", "N log N"),
+        rows,
+    )
+
+
+def _n_log_n(result: dict) -> float:
+    return result["rows"] * math.log(result["rows"])
+
+
+def one(share: float) -> dict:
+    """Fit and predict on a random share of the rows, 70 % of it for training."""
+    import npvi
+
+    table = pd.read_parquet(Path(os.environ["NPVI_DATA"], "flight_delay", "flight_delay.parquet"))
+    delay = table["arr_delay"].to_numpy(float)
+    low, high = np.quantile(delay, [0.001, 0.99])
+    kept = (delay >= low) & (delay <= high)
+    delay = delay[kept]
+    X = table.loc[kept, _INPUTS].to_numpy(float)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = (delay - delay.min() + 1.0) / (delay.max() - delay.min() + 1.0)
+    rows = np.random.default_rng(0).permutation(len(y))[: int(share * len(y))]
+    train, test = np.split(rows, [int(0.7 * len(rows))])
+    # compile on a few rows first, so that the times compare
+    small = npvi.GPRegressor("lognormal", "rbf", nugget=0.1, n_neighbors=10).fit(X[rows[:2000]], y[rows[:2000]])
+    small.predict_dist(X[rows[:100]]).log_prob(y[rows[:100]])
+    started = time.perf_counter()
+    model = npvi.GPRegressor("lognormal", "rbf", nugget=0.1, n_neighbors=10).fit(X[train], y[train])
+    fitted = time.perf_counter()
+    nlpd = -float(model.predict_dist(X[test]).log_prob(y[test]).mean())
+    ended = time.perf_counter()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    times = {"predict": ended - fitted, "total": ended - started, "peak_gb": peak}
+    return {"rows": len(train), **model.fit_info_["seconds"], **times, "nlpd": nlpd}
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(one(float(sys.argv[1]))))
+    else:
+        main()

@@ -1,0 +1,122 @@
+"""npvi predict: the columns it adds, the columns it leaves alone, and how it fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import npvi as library
+
+PREDICT = "predict birds.npvi test.csv --output {tmp}/out.csv"
+
+
+@pytest.mark.parametrize("rows", [7, 100_000])
+def test_columns_are_added_and_others_stay(npvi, folder, survey, tmp_path, monkeypatch, rows):
+    monkeypatch.setattr("npvi.cli.models.ROWS", rows)
+    done = npvi(f"{PREDICT} --exposure hours --interval 0.8")
+    assert done.exit_code == 0, done.output
+    assert "60 rows predicted" in done.stderr
+    out = pd.read_csv(tmp_path / "out.csv", dtype={"site": str})
+    assert out.columns.tolist() == [*survey.columns, "mean", "std", "lower", "upper"]
+    before = (folder / "test.csv").read_text().splitlines()
+    after = (tmp_path / "out.csv").read_text().splitlines()
+    assert all(line.startswith(start) for start, line in zip(before, after, strict=True))
+    new = survey[240:]
+    expected = library.load(folder / "birds.npvi").predict_dist(new[["lon", "lat"]], exposure=new["hours"])
+    np.testing.assert_allclose(out["mean"], expected.mean, rtol=1e-7)
+    np.testing.assert_allclose(out["std"], expected.std, rtol=1e-7)
+    np.testing.assert_array_equal([out["lower"], out["upper"]], expected.interval(0.8))
+
+
+@pytest.mark.parametrize("rows", [7, 100_000])
+@pytest.mark.parametrize("source", ["csv", "parquet"])
+def test_parquet(npvi, survey, tmp_path, monkeypatch, rows, source):
+    monkeypatch.setattr("npvi.cli.models.ROWS", rows)
+    done = npvi(f"predict birds.npvi test.{source} --output {{tmp}}/out.parquet --exposure hours")
+    assert done.exit_code == 0, done.output
+    out = pd.read_parquet(tmp_path / "out.parquet")
+    assert len(out) == 60
+    assert out["mean"].dtype == np.float64
+    np.testing.assert_allclose(out["lon"], survey["lon"][240:], rtol=1e-12)
+    assert out["site"].tolist() == survey["site"][240:].tolist()
+
+
+def test_classifier(npvi, folder, survey, tmp_path):
+    done = npvi("predict present.npvi test.csv --output {tmp}/out.csv --prefix model_")
+    assert done.exit_code == 0, done.output
+    out = pd.read_csv(tmp_path / "out.csv")
+    model = library.load(folder / "present.npvi")
+    probabilities = model.predict_proba(survey[["lon", "lat"]][240:])
+    assert out["model_label"].tolist() == model.predict(survey[["lon", "lat"]][240:]).tolist()
+    np.testing.assert_allclose(out["model_probability"], probabilities.max(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(out["model_mean"], probabilities[:, 1], rtol=1e-6)
+    assert (out["model_lower"] < out["model_mean"]).all()
+    assert (out["model_mean"] < out["model_upper"]).all()
+    assert out["model_std"].between(0.0, 0.5).all()
+
+
+def test_note_about_the_exposure_of_the_fit(npvi):
+    assert "without --exposure hours every row counts as exposure 1" in npvi(PREDICT).stderr
+
+
+def test_missing_values(npvi, survey, tmp_path):
+    survey.assign(lat=survey["lat"].where(survey.index > 1)).to_csv(tmp_path / "holes.csv", index=False)
+    command = "predict birds.npvi {tmp}/holes.csv --output {tmp}/out.csv --exposure hours"
+    done = npvi(command)
+    assert done.exit_code == 2
+    assert "2 of 300 rows" in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+    done = npvi(f"{command} --drop-missing")
+    assert done.exit_code == 0
+    assert "298 rows predicted, 2 with missing values left out" in done.stderr
+
+
+def test_other_names_for_the_inputs(npvi, survey, tmp_path):
+    survey.rename(columns={"lon": "x", "lat": "y"}).to_csv(tmp_path / "renamed.csv", index=False)
+    command = "predict birds.npvi {tmp}/renamed.csv --output {tmp}/out.csv --exposure hours"
+    assert "has no column 'lon'" in npvi(command).stderr
+    assert npvi(f"{command} --inputs x,y").exit_code == 0
+    assert "has 2 inputs, but --inputs names 1" in npvi(f"{command} --inputs x").stderr
+
+
+def test_model_without_names(npvi, survey, tmp_path):
+    library.GPRegressor(n_neighbors=5).fit(survey[["lon", "lat"]].to_numpy(), survey["count"]).save(tmp_path / "m.npvi")
+    command = "predict {tmp}/m.npvi test.csv --output {tmp}/out.csv"
+    assert "does not know the names of its 2 inputs; give --inputs" in npvi(command).stderr
+    assert npvi(f"{command} --inputs lon,lat").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("predict birds.npvi test.csv --output nowhere/x.csv", "the folder 'nowhere' does not exist"),
+        ("predict birds.npvi test.csv --output {tmp}/x.json", "tables are written to .csv, .tsv or .parquet"),
+        ("predict birds.npvi test.csv --output test.csv", "is also an input"),
+        ("predict test.csv test.csv --output {tmp}/x.csv", "test.csv is not a model saved by npvi"),
+        ("predict birds.npvi test.csv --output {tmp}/x.csv --interval 90", "--interval must be between 0 and 1"),
+        ("predict birds.npvi test.csv --output {tmp}/x.csv --exposure minutes", "has no column 'minutes'"),
+        ("predict birds.npvi nothing.csv --output {tmp}/x.csv", "there is no file nothing.csv"),
+        ("predict warmth.npvi test.csv --output {tmp}/x.csv --exposure hours", "does not go with the Gaussian"),
+    ],
+)
+def test_wrong_usage(npvi, command, text, tmp_path):
+    done = npvi(command)
+    assert done.exit_code == 2
+    assert text in done.stderr
+    assert "Traceback" not in done.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_that_are_taken(npvi, tmp_path):
+    assert npvi(PREDICT).exit_code == 0
+    done = npvi("predict birds.npvi {tmp}/out.csv --output {tmp}/again.csv")
+    assert "already has a column 'mean'; give the new ones another name with --prefix" in done.stderr
+
+
+def test_table_without_rows(npvi, tmp_path):
+    (tmp_path / "header.csv").write_text("lon,lat\n")
+    done = npvi("predict birds.npvi {tmp}/header.csv --output {tmp}/out.csv")
+    assert done.exit_code == 2
+    assert "has no rows" in done.stderr
+    assert not (tmp_path / "out.csv").exists()

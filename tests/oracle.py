@@ -259,7 +259,7 @@ class Bound:
         for _ in range(starts):
             start = scale * rng.standard_normal(n + len(rows))
             start[n + last] *= 0.5
-            options = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-15, "gtol": 1e-8, "maxcor": 30}
+            options = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-13, "gtol": 1e-8, "maxcor": 30}
             with np.errstate(over="ignore", invalid="ignore"):  # steps too long, which the line search takes back
                 result = scipy.optimize.minimize(
                     objective, start, jac=True, method="L-BFGS-B", bounds=limits, options=options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,9 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from npvi import progress
-from npvi.estimators import _GP
+from npvi.estimators import BaseGP
 from npvi.kernels import as_kernel
-from npvi.validation import check_response, check_weights
+from npvi.validation import ScaleWarning, check_response, check_weights
 
 __all__ = ["PAPER_LENGTH_SCALES", "GridResult", "grid_search"]
 
@@ -42,7 +43,7 @@ class GridResult:
 
 
 def grid_search(
-    model: _GP,
+    model: BaseGP,
     X: Any,
     y: Any,
     grid: Mapping[str, Sequence[Any]] | None = None,
@@ -92,7 +93,9 @@ def grid_search(
         X_checked, y_checked = check_response(candidate, X_train, y_train)
         weight_checked = check_weights(weight, X_checked)
         extras = {"exposure": exposure_train}
-        candidate._fit(X_checked, candidate._encode(y_checked), weight_checked, extras, previous)
+        with warnings.catch_warnings():  # a grid is meant to reach too far
+            warnings.simplefilter("ignore", ScaleWarning)
+            candidate._fit(X_checked, candidate._encode(y_checked), weight_checked, extras, previous)
         nlpd = -candidate.log_score(held_out[0], held_out[1], exposure=held_out[2])
         rows.append({**params, "nlpd": nlpd, "elbo": candidate.elbo_, "seconds": time.perf_counter() - started})
         if nlpd < best_nlpd or best is None:
@@ -101,7 +104,7 @@ def grid_search(
     return GridResult(best, best_params, pd.DataFrame(rows))
 
 
-def _parameter_name(model: _GP, name: str) -> str:
+def _parameter_name(model: BaseGP, name: str) -> str:
     """The full name of a parameter that may be given by the kernel's own name for it."""
     known = model.get_params(deep=True)
     for candidate in (name, f"kernel__{name}"):

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from npvi.kernels import diagonal, evaluate
 from npvi.priors import NNGP
 
 __all__ = [
+    "ScaleWarning",
     "check_count",
     "check_inputs",
     "check_response",
@@ -20,6 +22,10 @@ __all__ = [
     "warn_about_columns",
     "warn_about_scale",
 ]
+
+
+class ScaleWarning(UserWarning):
+    """The kernel's length scale doesn't fit the inputs."""
 
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
@@ -75,8 +81,6 @@ def warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:
     n = prior.graph.n_points
     if n < 3:
         return
-    from npvi.kernels import diagonal, evaluate
-
     total = diagonal(prior.kernel, prior.X)
     # how much of a point's variance its parents explain, next to what the nugget leaves to explain
     explained = 1.0 - (prior.conditional_variance - prior.nugget) / total
@@ -84,7 +88,7 @@ def warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:
         warnings.warn(
             "the kernel makes nearly all points independent: neighbouring points hardly correlate, so predictions fall "
             "back to the prior mean. Is the length scale in the units of the inputs?",
-            UserWarning,
+            ScaleWarning,
             stacklevel=5,
         )
         return
@@ -97,7 +101,7 @@ def warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:
             warnings.warn(
                 "the kernel makes all points equal: even distant points are perfectly correlated, so the fitted "
                 "surface is flat. Is the length scale in the units of the inputs?",
-                UserWarning,
+                ScaleWarning,
                 stacklevel=5,
             )
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import oracle
 from npvi import GPRegressor
 from npvi.kernels import RBF, Matern12, Matern32, Matern52, RationalQuadratic
 from npvi.likelihoods import Bernoulli, Gaussian, LogNormal, Poisson
-from tests import oracle
 
 
 def gaussian_case(rng, f, variance=0.3, **extra):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import oracle
 from npvi import GPRegressor
 from npvi.likelihoods import Gaussian
-from tests import oracle
-from tests.inference.problems import KERNELS, solution
+
+from .problems import KERNELS, solution
 
 N, NOISE, NUGGET = 80, 0.2, 0.03
 
@@ -96,7 +97,7 @@ def test_the_constant_is_the_most_likely_one():
 @pytest.mark.parametrize("K", [1, 4, 15])
 def test_with_few_parents_the_bound_is_below_the_likelihood_of_the_nngp(K):
     """The evidence of the model whose prior is the NNGP; NPVI's sparse L can only bound it."""
-    model, dense, X, cross = fitted("rbf", n_neighbors=K)
+    model, dense, _, _ = fitted("rbf", n_neighbors=K)
     order = model.graph_.order
     P, _ = oracle.nngp_precision(dense.covariance[np.ix_(order, order)], model.graph_.parents)
     nngp = oracle.DenseGP(np.linalg.inv(P), dense.y[order], NOISE)

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
+import oracle
 from npvi.graph import build_graph
 from npvi.kernels import RBF, Linear, Matern12, Matern32, Matern52, RationalQuadratic, Subset
 from npvi.priors import NNGP, NotPositiveDefiniteError
-from tests import oracle
 
 KERNELS = {
     "rbf": (RBF(0.3, variance=2.0), lambda A, B: oracle.rbf(A, B, 0.3, 2.0)),
@@ -159,7 +159,7 @@ def test_too_smooth_a_kernel_names_the_two_closest_rows_of_a_neighbourhood():
     X = np.random.default_rng(0).uniform(size=(300, 2))
     graph = build_graph(X, 20)
     with pytest.raises(
-        NotPositiveDefiniteError, match="for example nugget=0.0005, or choose a rougher kernel"
+        NotPositiveDefiniteError, match=r"for example nugget=0\.0005, or choose a rougher kernel"
     ) as error:
         NNGP(RBF(3.0, variance=5.0), 0.0, X[graph.order], graph)
     rows = re.search(r"rows (\d+) and (\d+) are only (\S+) apart", str(error.value))

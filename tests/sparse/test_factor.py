@@ -9,8 +9,9 @@ from npvi.kernels import RBF
 from npvi.parallel import threads
 from npvi.sparse import Triangular, conjugate_gradients, zero_fill_factor
 from npvi.sparse.widen import widened
-from tests.oracle import dense_triangular, pattern
-from tests.sparse.cases import KERNELS, prior, triangular
+from oracle import dense_triangular, pattern
+
+from .cases import KERNELS, prior, triangular
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

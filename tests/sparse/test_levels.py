@@ -7,7 +7,8 @@ import pytest
 
 from npvi.parallel import threads
 from npvi.sparse.levels import over_levels
-from tests.sparse.cases import graph
+
+from .cases import graph
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import oracle
 from npvi.parallel import threads
 from npvi.sparse import Triangular, lower_half
 from npvi.sparse.lanes import LANES, solve_last
-from tests import oracle
-from tests.oracle import dense_triangular
-from tests.sparse.cases import KERNELS, prior, triangular
+from oracle import dense_triangular
+
+from .cases import KERNELS, prior, triangular
 
 # -- lanes ------------------------------------------------------------------------------------------------------------
 

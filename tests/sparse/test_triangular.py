@@ -8,8 +8,9 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from npvi.parallel import threads
-from tests.oracle import dense_triangular
-from tests.sparse.cases import triangular
+from oracle import dense_triangular
+
+from .cases import triangular
 
 SHAPES = [(1, 1), (2, 1), (3, 2), (9, 8), (17, 4), (100, 99), (250, 10), (500, 30)]
 

@@ -25,7 +25,7 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     >>> maximin_order(build_tree(np.arange(5.0)[:, None]), seed=0).tolist()[:1]
     [2]
     """
-    n, dimension = tree.points.shape
+    n = len(tree.points)
     leaves = 1 << tree.depth
     offset = tree.points - tree.points.mean(axis=0)
     nearest = int(np.argmin(np.einsum("ij,ij->i", offset, offset)))

@@ -1,4 +1,4 @@
-"""GPRegressor and GPClassifier: the models as scikit-learn estimators."""
+"""What the estimators share: checking, fitting, predicting."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from npvi import progress, validation
 from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Start, fit_npvi
 from npvi.kernels import as_kernel
-from npvi.likelihoods import Bernoulli, as_likelihood
+from npvi.likelihoods import as_likelihood
 from npvi.parallel import threads
 from npvi.posteriors import FactorPosterior
 from npvi.predictive import Predictive
 from npvi.priors import NNGP
 
-__all__ = ["GPClassifier", "GPRegressor", "log_score_scorer"]
+__all__ = ["BaseGP"]
 
 #: new rows handled at a time, which bounds the memory of prediction
 _ROWS = 2**16
 
 
-class _GP(BaseEstimator):
+class BaseGP(BaseEstimator):
     """What both estimators share; the parameters are documented in `GPRegressor`."""
 
     graph_: Graph
@@ -100,7 +99,7 @@ class _GP(BaseEstimator):
         y: NDArray,
         weight: NDArray[np.float64] | None,
         row: dict[str, Any],
-        previous: _GP | None = None,
+        previous: BaseGP | None = None,
     ) -> Self:
         """Fit checked data; `previous`, fitted on the same rows, lends its graph and its posterior as a start."""
         kernel, likelihood = self._check_parameters(X.shape[1])
@@ -170,7 +169,7 @@ class _GP(BaseEstimator):
         validation.check_count("max_iter", self.max_iter)
         return kernel, likelihood
 
-    def _graph(self, coordinates: NDArray, rng: np.random.RandomState, previous: _GP | None) -> Graph:
+    def _graph(self, coordinates: NDArray, rng: np.random.RandomState, previous: BaseGP | None) -> Graph:
         n = len(coordinates)
         if self.n_neighbors >= n > 1:
             warnings.warn(
@@ -184,7 +183,7 @@ class _GP(BaseEstimator):
         seed = int(rng.randint(np.iinfo(np.int32).max))
         return build_graph(coordinates, self.n_neighbors, rule=self.rule, order=self.order, seed=seed)
 
-    def _same_graph(self, other: _GP, coordinates: NDArray) -> bool:
+    def _same_graph(self, other: BaseGP, coordinates: NDArray) -> bool:
         """Whether `other` would get this model's graph: same rule and order, same neighbours (up to a common scale)."""
         names = ("n_neighbors", "rule", "order", "random_state")
         if any(not np.array_equal(getattr(self, name), getattr(other, name)) for name in names):
@@ -237,186 +236,6 @@ class _GP(BaseEstimator):
         from npvi.persistence import save
 
         save(self, path)
-
-
-class GPRegressor(RegressorMixin, _GP):
-    """Gaussian process for responses with any noise, by variational inference over nearest neighbours.
-
-    Parameters
-    ----------
-    likelihood : str or Likelihood
-        What y is, given f: "gaussian", "lognormal", "poisson" (exp link), "bernoulli", or an object such as
-        ``npvi.likelihoods.Poisson(link="softplus")``.
-    kernel : str, Kernel or function of two points
-        Covariance of f: "rbf", "matern12", "matern32", "matern52", …, or an object such as
-        ``npvi.kernels.RBF(length_scale=0.5, variance=1.0)``.
-    nugget : float
-        Variance on the diagonal, part of f and fresh for every row. Points that share a location need it positive; for
-        counts it is overdispersion.
-    mean : {"zero", "constant"}
-        Prior mean of f; the constant is the one that maximises the bound.
-    method : {"npvi"}
-        How the posterior is approximated.
-    prior : {"nngp"}
-        How the Gaussian process is approximated.
-    n_neighbors : int
-        Parents of each point, and training points that a prediction looks at. N − 1 or more means all.
-    rule : {"nearest", "paper"}
-        How parents are chosen.
-    order : {"maximin", "grid", "random", "given"} or permutation
-        Order of the points; coarse to fine by default.
-    learn : False
-        Hyper-parameters stay as given; `npvi.grid_search` chooses among values by validation.
-    tol : float
-        Both residuals of the optimum must fall below it.
-    max_iter : int
-        Most iterations.
-    random_state : int, RandomState or None
-        For random orders and ties. None means 0: the same data give the same answer.
-    n_jobs : int or None
-        Threads; None means all cores.
-    verbose : int
-        1 prints a line per step.
-
-    Attributes
-    ----------
-    elbo_ : float
-        The evidence lower bound of all data, every constant included.
-    fit_info_ : dict
-        The bound and both residuals after every iteration, what the fit guarantees, what the solver did, seconds per
-        stage.
-    kernel_, likelihood_ : the objects used.
-    posterior_ : the posterior at the training points, in the order of ``graph_.order``.
-    graph_ : the graph.
-    mean_coefficients_ : array, the constant mean (empty for "zero").
-
-    Examples
-    --------
-    >>> import npvi, numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 10, size=(500, 2))
-    >>> y = rng.poisson(np.exp(1 + np.sin(X[:, 0])))
-    >>> model = npvi.GPRegressor("poisson", kernel=npvi.kernels.Matern32(length_scale=2.0), mean="constant").fit(X, y)
-    >>> dist = model.predict_dist([[np.pi / 2, 5.0]])
-    >>> bool(5 < dist.mean[0] < 10)  # the truth is exp(2) = 7.4
-    True
-    """
-
-    def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
-        """Mean of the response at each row of X; with `return_std` also its standard deviation."""
-        dist = self.predict_dist(X, exposure=exposure)
-        return (dist.mean, dist.std) if return_std else dist.mean
-
-    def _encode(self, y: NDArray) -> NDArray:
-        try:
-            return y.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"y must be numbers, got {y.dtype} such as {y[0]!r}") from None
-
-
-class GPClassifier(ClassifierMixin, _GP):
-    """Gaussian process for yes/no responses, by variational inference over nearest neighbours.
-
-    Parameters are those of `GPRegressor`; the likelihood is "bernoulli" (logit link) or
-    ``npvi.likelihoods.Bernoulli(link="probit")``. Labels may be of any kind, two of them at most.
-
-    Attributes
-    ----------
-    classes_ : the labels, in order; ``predict_proba`` has a column for each.
-
-    Examples
-    --------
-    >>> import npvi, numpy as np
-    >>> X = np.linspace(0, 10, 200)[:, None]
-    >>> y = np.where(np.sin(X[:, 0]) > 0, "yes", "no")
-    >>> model = npvi.GPClassifier(kernel=npvi.kernels.RBF(variance=10.0)).fit(X, y)
-    >>> model.predict([[1.5], [4.5]]).tolist()
-    ['yes', 'no']
-    """
-
-    def __init__(
-        self,
-        likelihood="bernoulli",
-        kernel="matern32",
-        nugget=1e-4,
-        mean="zero",
-        method="npvi",
-        prior="nngp",
-        n_neighbors=20,
-        rule="nearest",
-        order="maximin",
-        learn=False,
-        tol=1e-7,
-        max_iter=100,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        super().__init__(
-            likelihood=likelihood,
-            kernel=kernel,
-            nugget=nugget,
-            mean=mean,
-            method=method,
-            prior=prior,
-            n_neighbors=n_neighbors,
-            rule=rule,
-            order=order,
-            learn=learn,
-            tol=tol,
-            max_iter=max_iter,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each of ``classes_`` at each row of X."""
-        second = self.predict_dist(X).mean
-        if len(self.classes_) == 1:  # nothing else was ever seen
-            return np.ones((len(second), 1))
-        return np.column_stack([1.0 - second, second])
-
-    def predict(self, X: Any) -> NDArray:
-        """The more probable label at each row of X."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[np.argmax(probabilities, axis=1)]
-
-    def _check_parameters(self, n_inputs: int) -> tuple[Any, Any]:
-        kernel, likelihood = super()._check_parameters(n_inputs)
-        if not isinstance(likelihood, Bernoulli):
-            raise ValueError(
-                f"GPClassifier needs a Bernoulli likelihood, got {likelihood!r}; GPRegressor takes any other"
-            )
-        return kernel, likelihood
-
-    def _encode(self, y: NDArray) -> NDArray:
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}, with {len(self.classes_)} "
-                "classes."
-            )
-        return codes.astype(np.float64)
-
-    def _encode_new(self, y: Any) -> NDArray[np.float64]:
-        y = np.asarray(y)
-        unknown = ~np.isin(y, self.classes_)
-        if unknown.any():
-            raise ValueError(f"y has labels that weren't in the training data, such as {y[unknown][0]!r}")
-        return np.searchsorted(self.classes_, y).astype(np.float64)
-
-
-def log_score_scorer(estimator: _GP, X: Any, y: Any) -> float:
-    """A scikit-learn scorer: mean log predictive density, for ``GridSearchCV(..., scoring=npvi.log_score_scorer)``."""
-    return estimator.log_score(X, y)
 
 
 _CHOICES = {

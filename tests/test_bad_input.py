@@ -1,0 +1,371 @@
+"""What a user may get wrong, and what the message says about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from npvi import GPClassifier, GPRegressor
+from npvi.kernels import RBF, Matern32
+from npvi.likelihoods import LogNormal, Poisson
+from npvi.priors import NotPositiveDefiniteError
+
+N = 30
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).uniform(size=(N, 2))
+
+
+@pytest.fixture
+def y():
+    return np.random.default_rng(1).poisson(3.0, N).astype(float)
+
+
+def model(**settings):
+    return GPRegressor(**{"likelihood": "poisson", "nugget": 0.1, "n_neighbors": 5, **settings})
+
+
+@pytest.fixture
+def fitted(X, y):
+    return model().fit(X, y)
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("estimator", [model(), GPClassifier(n_neighbors=5)], ids=["regressor", "classifier"])
+def test_inputs_that_are_not_finite(X, y, estimator, bad):
+    X[[3, 17], [0, 1]] = bad
+    message = r"Input X contains NaN or infinity in 2 of 30 rows \(rows 3, 17\): drop or fill them first"
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, y > 3)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_inputs_that_are_not_finite_at_prediction(X, fitted, bad):
+    X[11, 0] = bad
+    with pytest.raises(ValueError, match=r"X contains NaN or infinity in 1 of 30 rows \(rows 11\)"):
+        fitted.predict(X)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_responses_that_are_not_finite(X, y, bad):
+    y[[2, 5, 6, 7, 8, 9]] = bad
+    with pytest.raises(ValueError, match=r"Input y contains NaN or infinity in 6 of 30 rows \(rows 2, 5, 6, 7, 8, …\)"):
+        model().fit(X, y)
+
+
+def test_missing_values_in_tables(X, y):
+    frame = pd.DataFrame(X, columns=["lon", "lat"])
+    frame.loc[4, "lat"] = None
+    with pytest.raises(ValueError, match=r"1 of 30 rows \(rows 4\)"):
+        model().fit(frame, y)
+    with pytest.raises(ValueError, match=r"1 of 30 rows \(rows 4\)"):
+        model().fit(pl.DataFrame({"lon": X[:, 0], "lat": [None if i == 4 else v for i, v in enumerate(X[:, 1])]}), y)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "bad", "allowed"),
+    [
+        ("poisson", -1.0, "whole numbers 0, 1, 2, …"),
+        ("poisson", 2.5, "whole numbers 0, 1, 2, …"),
+        (Poisson("softplus"), -3.0, "whole numbers 0, 1, 2, …"),
+        (LogNormal(0.1), 0.0, "positive numbers"),
+        ("lognormal", -0.5, "positive numbers"),
+        ("bernoulli", 2.0, "0 or 1"),
+        ("bernoulli", 0.5, "0 or 1"),
+    ],
+    ids=str,
+)
+def test_responses_outside_the_support(X, likelihood, bad, allowed):
+    y = np.ones(N)
+    y[[3, 8]] = bad
+    kind = likelihood if isinstance(likelihood, str) else type(likelihood).__name__
+    with pytest.raises(
+        ValueError, match=rf"2 of 30 rows cannot be (?i:{kind}) \(row 3: {bad}, row 8: {bad}\)"
+    ) as error:
+        model(likelihood=likelihood).fit(X, y)
+    assert f"allowed: {allowed}" in str(error.value)
+
+
+def test_responses_outside_the_support_when_scoring(X, fitted):
+    with pytest.raises(ValueError, match=r"1 of 30 rows cannot be Poisson \(row 0: -1.0\)"):
+        fitted.log_score(X, np.array([-1.0] + [1.0] * (N - 1)))
+
+
+def test_responses_that_are_words(X):
+    with pytest.raises(ValueError, match=r"y must be numbers, got .* such as .*many"):
+        model().fit(X, np.array(["many"] * N))
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("column", ["word", "date"])
+def test_columns_that_are_not_numbers_are_named(X, y, table, column):
+    values = {"word": ["a"] * N, "date": pd.date_range("2020-01-01", periods=N).to_pydatetime().tolist()}[column]
+    frame = table({"lon": X[:, 0], column: values, "lat": X[:, 1]})
+    with pytest.raises(ValueError, match=rf"inputs must be numbers, but column '{column}' \(.*\) is not: convert it"):
+        model().fit(frame, y)
+    plain = model().fit(table({"lon": X[:, 0], column: X[:, 0], "lat": X[:, 1]}), y)
+    with pytest.raises(ValueError, match=rf"column '{column}'"):
+        plain.predict(frame)
+
+
+def test_categories_are_not_numbers_but_objects_may_be(X, y):
+    frame = pd.DataFrame({"lon": X[:, 0], "site": pd.Categorical(["a", "b"] * (N // 2))})
+    with pytest.raises(ValueError, match="column 'site'"):
+        model().fit(frame, y)
+    objects = pd.DataFrame({"lon": X[:, 0].astype(object), "lat": X[:, 1]})
+    assert model().fit(objects, y).elbo_ == model().fit(X, y).elbo_
+
+
+# -- shapes and names -------------------------------------------------------------------------------------------------
+
+
+def test_wrong_number_of_columns(X, fitted):
+    with pytest.raises(ValueError, match="X has 3 features, but GPRegressor is expecting 2 features as input"):
+        fitted.predict(np.column_stack([X, X[:, 0]]))
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_other_column_names(X, y, table):
+    trained = model().fit(table({"lon": X[:, 0], "lat": X[:, 1]}), y)
+    with pytest.raises(ValueError, match=r"feature names should match.*\n(.*\n)*- latitude\n(.*\n)*- lat\n"):
+        trained.predict(table({"lon": X[:, 0], "latitude": X[:, 1]}))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        trained.predict(table({"lat": X[:, 1], "lon": X[:, 0]}))
+
+
+@pytest.mark.parametrize(
+    "empty", [np.empty((0, 2)), pd.DataFrame({"a": [], "b": []}), pl.DataFrame({"a": [], "b": []})]
+)
+def test_empty_tables(empty, X, y):
+    with pytest.raises(ValueError, match=r"0 sample\(s\)|not: convert it"):
+        model().fit(empty, [])
+    if isinstance(empty, np.ndarray):
+        with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\) .* while a minimum of 1 is required"):
+            model().fit(empty, [])
+        with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+            model().fit(X, y).predict(empty)
+        with pytest.raises(ValueError, match=r"0 feature\(s\)"):
+            model().fit(np.empty((N, 0)), y)
+
+
+def test_lengths_that_differ(X, y, fitted):
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[30, 29\]"):
+        model().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="y must have one number per row, 30 in all; got shape"):
+        fitted.log_score(X, y[:-1])
+
+
+def test_one_dimensional_inputs(X, y):
+    with pytest.raises(ValueError, match="Reshape your data"):
+        model().fit(X[:, 0], y)
+
+
+# -- neighbours -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, -3, 2.5, "20", True, None])
+def test_numbers_of_neighbours_that_are_none(X, y, value):
+    with pytest.raises(ValueError, match="n_neighbors must be a whole number of at least 1, got"):
+        model(n_neighbors=value).fit(X, y)
+
+
+@pytest.mark.parametrize("value", [N, N + 1, 1000])
+def test_more_neighbours_than_points(X, y, value):
+    with pytest.warns(UserWarning, match=rf"n_neighbors is {value} but there are only 30 points: using 29"):
+        clamped = model(n_neighbors=value).fit(X, y)
+    assert clamped.graph_.n_neighbors == N - 1
+    assert clamped.n_neighbors == value  # the parameter itself is the user's
+    assert clamped.elbo_ == model(n_neighbors=N - 1).fit(X, y).elbo_
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "many"])
+def test_max_iter(X, y, value):
+    with pytest.raises(ValueError, match="max_iter must be a whole number of at least 1, got"):
+        model(max_iter=value).fit(X, y)
+
+
+# -- inputs that are allowed but rarely meant -------------------------------------------------------------------------
+
+
+def test_a_constant_column(X, y):
+    X[:, 1] = 4.0
+    with pytest.warns(UserWarning, match="input column 1 is constant in the training data"):
+        model().fit(X, y)
+    with pytest.warns(UserWarning, match="input column lat is constant in the training data"):
+        model().fit(pd.DataFrame(X, columns=["lon", "lat"]), y)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), Matern32(0.5)], ids=repr)
+def test_metres_with_a_length_scale_in_degrees(X, y, kernel):
+    with pytest.warns(UserWarning, match=r"makes nearly all points independent.*Is the length scale in the units of"):
+        model(kernel=kernel).fit(1e6 * X, y)
+
+
+@pytest.mark.parametrize("kernel", [RBF(1e5), Matern32(1e5)], ids=repr)
+def test_degrees_with_a_length_scale_in_metres(X, y, kernel):
+    with pytest.warns(UserWarning, match=r"makes all points equal.*Is the length scale in the units of the inputs\?"):
+        model(kernel=kernel).fit(X, y)
+
+
+def test_sensible_scales_do_not_warn(X, y):
+    model(kernel=RBF(0.3)).fit(X, y)  # warnings are errors here
+    model(kernel=RBF(0.3e6)).fit(1e6 * X, y)
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "choices"),
+    [
+        ({"kernel": "gauss"}, ["no kernel is named 'gauss'", "'rbf'", "'matern12'", "'matern32'", "'matern52'"]),
+        ({"likelihood": "normal"}, ["no likelihood is named 'normal'", "'gaussian'", "'lognormal'", "'poisson'"]),
+        ({"method": "laplace"}, ["method must be one of", "'npvi'", "got 'laplace'"]),
+        ({"mean": "linear"}, ["mean must be one of 'zero', 'constant'", "got 'linear'"]),
+        ({"prior": "fitc"}, ["prior must be one of 'nngp'", "got 'fitc'"]),
+        ({"learn": True}, ["learn must be one of False", "got True"]),
+        ({"rule": "closest"}, ["rule is 'closest' but must be one of", "'paper'", "'nearest'"]),
+        ({"order": "hilbert"}, ["order is 'hilbert'", "'maximin', 'grid', 'random', 'given'", "or an array"]),
+        ({"likelihood": Poisson("square")}, ["Poisson: link must be one of 'exp', 'softplus', got 'square'"]),
+        ({"nugget": -1e-3}, ["nugget must be a finite number that isn't negative, got -0.001"]),
+        ({"nugget": np.nan}, ["nugget must be a finite number", "got nan"]),
+        ({"nugget": np.inf}, ["nugget must be a finite number", "got inf"]),
+        ({"nugget": "small"}, ["nugget must be a finite number", "got 'small'"]),
+        ({"tol": 0.0}, ["tol must be positive, got 0.0"]),
+        ({"tol": -1.0}, ["tol must be positive, got -1.0"]),
+        ({"kernel": RBF(-1.0)}, ["RBF: length_scale must be positive and finite, got -1.0"]),
+        ({"kernel": RBF(variance=0.0)}, ["RBF: variance must be positive and finite, got 0.0"]),
+        ({"kernel": RBF([1.0, 2.0, 3.0])}, ["length_scale has 3 values, but the kernel sees 2 inputs"]),
+        ({"order": np.zeros(N, dtype=int)}, ["order holds row 0 30 times", "permutation of 0, …, 29"]),
+        ({"order": np.arange(N - 1)}, ["order has shape (29,) but X has 30 rows"]),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
+)
+def test_settings_that_do_not_exist(X, y, settings, choices):
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        model(**settings).fit(X, y)
+    for part in choices:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kernel": RBF}, r"expected a kernel, got the class RBF; write RBF\(\)"),
+        ({"likelihood": Poisson}, r"expected a likelihood, got the class Poisson; write Poisson\(\)"),
+        ({"kernel": 3.0}, "expected a kernel from npvi.kernels"),
+        ({"likelihood": 3.0}, "expected a likelihood from npvi.likelihoods or one of 'gaussian'"),
+        ({"tol": "small"}, "tol must be"),
+        ({"n_jobs": "all"}, "n_jobs must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
+)
+def test_settings_of_the_wrong_kind(X, y, settings, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        model(**settings).fit(X, y)
+
+
+# -- exposure and weights ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [0.0, -2.0, np.nan, np.inf])
+def test_exposure_must_be_positive(X, y, fitted, bad):
+    exposure = np.ones(N)
+    exposure[[4, 9]] = bad
+    message = rf"exposure must be positive and finite, but 2 of 30 rows are not \(first: row 4, {bad}\)"
+    with pytest.raises(ValueError, match=message):
+        model().fit(X, y, exposure=exposure)
+    for method in (fitted.predict, fitted.predict_dist):
+        with pytest.raises(ValueError, match=message):
+            method(X, exposure=exposure)
+    with pytest.raises(ValueError, match=message):
+        fitted.log_score(X, y, exposure=exposure)
+
+
+def test_exposure_of_the_wrong_length(X, y, fitted):
+    message = r"exposure must be one number or 30 of them, one per row; got shape \(29,\)"
+    with pytest.raises(ValueError, match=message):
+        model().fit(X, y, exposure=np.ones(29))
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(X, exposure=np.ones(29))
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "lognormal", "bernoulli"])
+def test_exposure_where_there_is_none(X, likelihood):
+    with pytest.raises(ValueError, match="takes no exposure"):
+        model(likelihood=likelihood).fit(X, np.ones(N), exposure=np.ones(N))
+    with pytest.raises(ValueError, match="takes no exposure"):
+        model(likelihood=likelihood).fit(X, np.ones(N)).predict(X, exposure=np.ones(N))
+
+
+def test_weights(X, y):
+    weight = np.ones(N)
+    weight[3] = -1.0
+    with pytest.raises(ValueError, match=r"(?i)negative values.*sample_weight"):
+        model().fit(X, y, sample_weight=weight)
+    weight[3] = np.nan
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        model().fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"(?i)sample_weight.*29"):
+        model().fit(X, y, sample_weight=np.ones(29))
+    with pytest.raises(ValueError, match=r"(?i)sample weights must contain at least one non-zero"):
+        model().fit(X, y, sample_weight=np.zeros(N))
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [
+        (GPRegressor(), "predict"),
+        (GPRegressor(), "predict_dist"),
+        (GPClassifier(), "predict"),
+        (GPClassifier(), "predict_dist"),
+        (GPClassifier(), "predict_proba"),
+    ],
+    ids=str,
+)
+def test_not_fitted(X, estimator, method):
+    with pytest.raises(NotFittedError, match=r"is not fitted yet. Call 'fit'"):
+        getattr(estimator, method)(X)
+
+
+def test_a_failed_fit_leaves_no_half_fitted_model(X, y):
+    unfitted = model()
+    with pytest.raises(ValueError, match="cannot be Poisson"):
+        unfitted.fit(X, -y - 1.0)
+    with pytest.raises(NotFittedError):
+        unfitted.predict(X)
+
+
+def test_more_than_two_classes(X):
+    with pytest.raises(ValueError, match=r"Only binary classification is supported.*multiclass, with 3 classes"):
+        GPClassifier().fit(X, np.arange(N) % 3)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        GPClassifier().fit(X, np.linspace(0.0, 1.0, N))
+
+
+def test_a_classifier_wants_a_bernoulli_likelihood(X, y):
+    with pytest.raises(ValueError, match=r"needs a Bernoulli likelihood, got Poisson\(\); GPRegressor takes any other"):
+        GPClassifier("poisson", n_neighbors=5).fit(X, y > 3)
+
+
+def test_repeated_points_without_a_nugget(X, y):
+    X[21] = X[6]
+    with pytest.raises(
+        NotPositiveDefiniteError, match=r"rows (6 and 21|21 and 6) are only 0 apart and the nugget is 0"
+    ):
+        model(nugget=0.0).fit(X, y)
+    with pytest.raises(ValueError, match=r"add a nugget, for example nugget=0\.0001"):
+        model(nugget=0.0).fit(X, y)
+    model(nugget=1e-4).fit(X, y)

@@ -61,7 +61,7 @@ def main() -> None:
         residual, largest = precision.stationarity(L, w)
         ratios.append((K, cholesky, sweep, sweep / cholesky, whole / sweep, residual / largest))
     show(
-        f"Night light, {len(X):,} training points, log-normal noise: seconds per stage, {n_threads()} threads, best of 3-5",
+        f"Night light, {len(X):,} training points, log-normal noise: best of 3-5, {n_threads()} threads, seconds",
         ("K", "graph", "prior", "P", "sweep", "mean solve", "whole fit (graph aside)"),
         rows,
     )

@@ -107,14 +107,15 @@ class Observations:
     weight: np.ndarray | float = 1.0
 
     def expectations(self, m, v, n_nodes=None):
-        """Σ weight·E log p(y|f), and its derivatives in m and v, one number per row; trapezoid in z over ±9.5."""
+        """Σ weight·E log p(y|f), and its derivatives in m and v, one number per row; trapezoid in z."""
         sd = np.sqrt(v)
         if n_nodes is None:
             n_nodes = 2 * int(np.clip(np.ceil(9.5 * sd.max() / 0.35), 64, 2000)) + 1
-        z = np.linspace(-9.5, 9.5, n_nodes)
+        reach = 9.5 + min(float(sd.max()), 10.0)  # exp(f) weighs most a standard deviation's worth of z further up
+        z = np.linspace(-reach, reach, n_nodes)
         q = np.exp(-0.5 * z**2)
         q /= q.sum()
-        f = m[:, None] + sd[:, None] * z
+        f = np.minimum(m[:, None] + sd[:, None] * z, 500.0)  # L-BFGS may stray to where exp(f) overflows
         slope = self.slope(f)
         value, in_mean, in_sd = self.log_prob(f) @ q, slope @ q, slope @ (q * z)
         return self.weight * value, self.weight * in_mean, self.weight * in_sd / (2.0 * sd)

@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from npvi.kernels import diagonal, evaluate
@@ -38,13 +39,10 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
 
 def check_response(estimator: Any, X: Any, y: Any) -> tuple[NDArray[np.float64], Any]:
     """X and y of one fit."""
-    _check_numeric_columns(X)
-    X, y = validate_data(
-        estimator, X, y, reset=True, dtype=np.float64, ensure_all_finite=False, order="C", y_numeric=False
-    )
-    _check_finite(X, "X")
-    if y.dtype.kind in "fO":
-        _check_finite(y, "y")
+    X = check_inputs(estimator, X, reset=True) if y is not None else validate_data(estimator, X, y)
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    _check_finite(y, "y")
     return X, y
 
 

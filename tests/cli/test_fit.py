@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import npvi as library
-from npvi import estimators
+from npvi.estimators import base as estimators
 from npvi.persistence import describe
 
 FIT = "fit survey.csv --target count --inputs lon,lat --likelihood poisson --neighbors 8"

@@ -161,6 +161,7 @@ HARD = {
     "1e5 and 0, variance 100": lambda: huge_counts_and_zeros(100.0),
     "a single 0, variance 10": lambda: zeros_under_a_wide_prior(10.0),
     "a single 0, variance 100": lambda: zeros_under_a_wide_prior(100.0),
+    "a single 0, variance 1000": lambda: zeros_under_a_wide_prior(1000.0),
     "separable, logit": lambda: separable("logit", 100.0),
     "separable, probit": lambda: separable("probit", 100.0),
     "separable, logit, variance 1e4": lambda: separable("logit", 1e4),

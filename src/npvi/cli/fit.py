@@ -143,7 +143,7 @@ def fit(
         int | None,
         typer.Option(metavar="N", help="Processor cores to use; all unless given.", min=1, rich_help_panel=_RUN),
     ] = None,
-    max_iter: Annotated[int, typer.Option(metavar="N", help="Most iterations.", min=1, rich_help_panel=_RUN)] = 100,
+    max_iter: Annotated[int, typer.Option(metavar="N", help="Most iterations.", min=1, rich_help_panel=_RUN)] = 200,
     save: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File to save the model to, such as model.npvi.", rich_help_panel=_RUN),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -49,7 +49,7 @@ class BaseGP(BaseEstimator):
         order="maximin",
         learn=False,
         tol=1e-7,
-        max_iter=100,
+        max_iter=200,
         random_state=None,
         n_jobs=None,
         verbose=0,
@@ -163,8 +163,10 @@ class BaseGP(BaseEstimator):
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
         if not (isinstance(self.nugget, Real) and 0.0 <= float(self.nugget) < np.inf):
             raise ValueError(f"nugget must be a finite number that isn't negative, got {self.nugget!r}")
-        if not self.tol > 0:
-            raise ValueError(f"tol must be positive, got {self.tol!r}")
+        if not (isinstance(self.tol, Real) and float(self.tol) > 0.0):
+            raise ValueError(f"tol must be a positive number, got {self.tol!r}")
+        if not (self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)):
+            raise ValueError(f"n_jobs must be None (all cores), a number of threads, or -1, -2, …; got {self.n_jobs!r}")
         validation.check_count("n_neighbors", self.n_neighbors)
         validation.check_count("max_iter", self.max_iter)
         return kernel, likelihood
@@ -205,7 +207,7 @@ class BaseGP(BaseEstimator):
             with ``mean``, ``var``, ``std``, ``quantile(q)``, ``interval(level)``, ``log_prob(y)``, ``sample(n, seed)``,
             ``latent_mean`` and ``latent_var``.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "posterior_")
         X = validation.check_inputs(self, X, reset=False)
         row = self.likelihood_.check_row({"exposure": exposure}, len(X))
         mean, variance = np.empty(len(X)), np.empty(len(X))

@@ -48,7 +48,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         order="maximin",
         learn=False,
         tol=1e-7,
-        max_iter=100,
+        max_iter=200,
         random_state=None,
         n_jobs=None,
         verbose=0,

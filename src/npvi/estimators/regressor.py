@@ -85,4 +85,4 @@ class GPRegressor(RegressorMixin, BaseGP):
         try:
             return y.astype(np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"y must be numbers, got {y.dtype} such as {y[0]!r}") from None
+            raise ValueError(f"y must be numbers, got {y.dtype} such as {str(y[0])!r}") from None

@@ -55,5 +55,7 @@ class MeanFunction:
         x = solver.solve(rhs)
         if self.basis.shape[1]:
             Z = np.column_stack([solver.solve(np.ascontiguousarray(column)) for column in self._PH.T])
-            x = x + Z @ np.linalg.solve(self._HPH - self._PH.T @ Z, self._PH.T @ x)
+            # without information in the data (W → 0) the inner matrix vanishes; the ridge keeps the step finite
+            inner = self._HPH - self._PH.T @ Z + 1e-14 * np.diag(np.diag(self._HPH))
+            x = x + Z @ np.linalg.solve(inner, self._PH.T @ x)
         return x

@@ -23,6 +23,7 @@ class SolverLog:
     """What the solves of one fit took; goes into ``fit_info_``."""
 
     iterations: list[int] = field(default_factory=list)
+    residuals: list[float] = field(default_factory=list)
     breakdowns: list[int] = field(default_factory=list)
     fallbacks: list[str] = field(default_factory=list)
 
@@ -49,20 +50,27 @@ class PrecisionSolver:
     def solve(self, rhs: NDArray[np.float64], tolerance: float = 1e-10) -> NDArray[np.float64]:
         """x with ‖(P+W)x − rhs‖ ≤ tolerance·‖rhs‖, or as near as rounding lets it."""
         x = np.zeros_like(rhs)
-        iterations, remaining = 0, tolerance
+        iterations, residual = 0, 1.0
         while True:
             name, factor = self._preconditioner = self._preconditioner or self._build(_ROUTES[0])
-            limit = 3000 if name == _ROUTES[-1] else self.patience
-            left = rhs - self.matvec(x) if iterations else rhs
-            found = conjugate_gradients(self.matvec, left, factor.solve, remaining, limit)
-            x += found.x
-            iterations += found.iterations
-            remaining /= found.residual or 1.0
-            if found.converged or remaining >= 0.01 or name == _ROUTES[-1]:
+            last = name == _ROUTES[-1]
+            if factor.finite:
+                limit = 3000 if last else self.patience
+                left = rhs - self.matvec(x) if iterations else rhs
+                with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
+                    found = conjugate_gradients(self.matvec, left, factor.solve, tolerance / residual, limit)
+                iterations += found.iterations
+                if found.residual < 1.0:
+                    x += found.x
+                    residual *= found.residual
+                if found.converged:
+                    break
+            if last:
                 break
             self._preconditioner = self._build(_ROUTES[_ROUTES.index(name) + 1])
             self.log.fallbacks.append(self._preconditioner[0])
         self.log.iterations.append(iterations)
+        self.log.residuals.append(residual)
         return x
 
     def _build(self, name: str) -> tuple[str, ZeroFillFactor]:

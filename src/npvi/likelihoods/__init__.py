@@ -2,6 +2,7 @@
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.bernoulli import Bernoulli
+from npvi.likelihoods.curvatures import Curvatures, curvatures
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.expectations import Expectations, expectations
 from npvi.likelihoods.gaussian import Gaussian
@@ -16,6 +17,7 @@ from npvi.likelihoods.support import Support
 
 __all__ = [
     "Bernoulli",
+    "Curvatures",
     "Expectations",
     "Gaussian",
     "Likelihood",
@@ -25,6 +27,7 @@ __all__ = [
     "Support",
     "as_likelihood",
     "conditional_moments",
+    "curvatures",
     "expectations",
     "parameter_gradient",
     "predictive_cdf",

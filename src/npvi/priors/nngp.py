@@ -32,6 +32,7 @@ class NNGP:
     ----------
     conditional_mean_weights : b, shape (N, K)
     conditional_variance : d, shape (N,)
+    marginal_variance : k(x, x) + nugget, shape (N,)
     root : T = D^{−½}(I−B), with which P = TᵀT
 
     Examples
@@ -49,8 +50,8 @@ class NNGP:
     def __init__(self, kernel: Kernel, nugget: float, X: NDArray[np.float64], graph: Graph) -> None:
         self.kernel, self.nugget, self.X, self.graph = kernel, float(nugget), X, graph
         b, d = conditionals(kernel, self.nugget, X, graph.parents, X, graph.spatial)
-        total = diagonal(kernel, X) + self.nugget
-        degenerate = ~(d > 1e-14 * total)
+        self.marginal_variance = diagonal(kernel, X) + self.nugget
+        degenerate = ~(d > 1e-14 * self.marginal_variance)
         if degenerate.any():
             raise self._not_positive_definite(np.flatnonzero(degenerate))
         self.conditional_mean_weights, self.conditional_variance = b, d
@@ -114,5 +115,5 @@ class NNGP:
         return NotPositiveDefiniteError(
             f"the kernel matrix of a point and its neighbours isn't positive definite ({len(positions)} of "
             f"{self.graph.n_points} points; {where} and the nugget is {self.nugget:.3g}): add a nugget, for example "
-            f"nugget={1e-4 * float(diagonal(self.kernel, self.X[[i]])[0]):.3g}, or choose a rougher kernel"
+            f"nugget={1e-4 * (float(self.marginal_variance.max()) or 1.0):.3g}, or choose a rougher kernel"
         )

@@ -12,6 +12,9 @@ __all__ = ["Solution", "conjugate_gradients"]
 
 Vector = NDArray[np.float64]
 
+#: iterations without progress after which to give up
+_PATIENCE = 200
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -45,6 +48,7 @@ def conjugate_gradients(
     direction = z.copy()
     rz = residual @ z
     norm = 1.0
+    lowest, lowest_at = norm, 0
     for iteration in range(1, max_iterations + 1):
         product = matvec(direction)
         curvature = direction @ product
@@ -56,6 +60,10 @@ def conjugate_gradients(
         norm = float(np.linalg.norm(residual)) / goal
         if norm <= tolerance:
             return Solution(x, iteration, norm, True)
+        if norm < 0.9 * lowest:
+            lowest, lowest_at = norm, iteration
+        elif iteration - lowest_at > _PATIENCE:  # rounding is reached
+            return Solution(x, iteration, norm, False)
         z = precondition(residual)
         rz, rz_before = residual @ z, rz
         direction = z + (rz / rz_before) * direction

@@ -26,6 +26,11 @@ class ZeroFillFactor:
         """(U Uᵀ)⁻¹ x: the preconditioner."""
         return self.transpose.solve(self.transpose.transpose_solve(x))
 
+    @property
+    def finite(self) -> bool:
+        """Whether the factor can be used: after breakdowns its entries may have run to infinity."""
+        return bool(np.isfinite(self.transpose.diagonal).all() and np.isfinite(self.transpose.edges).all())
+
     def log_determinant(self) -> float:
         """log |U Uᵀ|."""
         return 2.0 * float(np.log(self.transpose.diagonal).sum())
@@ -105,7 +110,7 @@ def _eliminate(
             pivot += before * before - now * now
             for s in range(slot):  # the parents of k that come before i
                 gathered[position[parents[k, s]] + 1] += root_edges[k, s] * before - edges[k, s] * now
-        if not pivot > 0.0:
+        if not 0.0 < pivot < np.inf:
             broken[i] = True
             pivot = own
         diagonal[i] = np.sqrt(pivot)
@@ -115,3 +120,6 @@ def _eliminate(
                 break
             position[j] = -1
             edges[i, s] = (root_diagonal[i] * root_edges[i, s] + gathered[s + 1]) / diagonal[i]
+            if not abs(edges[i, s]) < 1e100:  # earlier breakdowns have run away: drop what they left here
+                broken[i] = True
+                edges[i, s] = root_diagonal[i] * root_edges[i, s] / diagonal[i]

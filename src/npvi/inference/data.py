@@ -1,0 +1,46 @@
+"""The observations of one fit, and what they say about f."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.likelihoods import Curvatures, Expectations, Likelihood, curvatures, expectations
+
+__all__ = ["Data"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Observations in the graph's order.
+
+    Attributes
+    ----------
+    likelihood : what y is, given f.
+    y : responses, shape (N,).
+    row : the likelihood's extras, such as the exposure, each of shape (N,).
+    weight : observation weights, shape (N,), or None: they multiply log p(y|f).
+    """
+
+    likelihood: Likelihood
+    y: Vector
+    row: dict[str, Vector] = field(default_factory=dict)
+    weight: Vector | None = None
+
+    def expectations(self, mean: Vector, variance: Vector) -> Expectations:
+        """E log p(y|f) under f ~ N(mean, variance), its gradient and w = −2 ∂/∂variance."""
+        return Expectations(*self._weighted(expectations(self.likelihood, self.y, mean, variance, self.row)))
+
+    def curvatures(self, mean: Vector, sd: Vector) -> Curvatures:
+        """E log p(y|f) under f ~ N(mean, sd²), with first and second derivatives in mean and sd."""
+        return Curvatures(*self._weighted(curvatures(self.likelihood, self.y, mean, sd, self.row)))
+
+    def _weighted(self, parts: tuple[Vector, ...]) -> list[Vector]:
+        if self.weight is None:
+            return list(parts)
+        # a row of weight 0 says nothing, whatever its log-density has overflowed to
+        return [np.where(self.weight > 0.0, part, 0.0) * self.weight for part in parts]

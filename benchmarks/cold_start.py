@@ -15,6 +15,7 @@ from benchmarks.common import best, show
 
 _FIT = """
 import time, numpy as np, npvi
+npvi.GPRegressor  # names are imported when first used: here, not inside the timed fit
 rng = np.random.default_rng(0)
 X = rng.random((10_000, 2)); y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(10_000)
 def fit():
@@ -30,8 +31,13 @@ def main() -> None:
         return done.stdout
 
     base = best(lambda: run("import jax, sklearn, scipy.sparse"))
-    ours = best(lambda: run("import npvi"))
-    show("Import", ("jax, sklearn, scipy.sparse s", "npvi s", "ratio (≤ 1.3)"), [(base, ours, ours / base)])
+    lazy = best(lambda: run("import npvi"))
+    ours = best(lambda: run("import npvi; npvi.GPRegressor"))
+    show(
+        "Import",
+        ("jax, sklearn, scipy.sparse s", "npvi s", "ratio (≤ 1.3)", "and GPRegressor s", "ratio"),
+        [(base, lazy, lazy / base, ours, ours / base)],
+    )
     rows = []
     with tempfile.TemporaryDirectory() as cache:
         for name in ("first process", "second process"):

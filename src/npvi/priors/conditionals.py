@@ -42,6 +42,9 @@ def conditionals(
     n = K + 1
     pairs = n * (n + 1) // 2
     visit = np.arange(m, dtype=np.int32) if visit is None else visit
+    padding = np.count_nonzero(
+        neighbors < 0, axis=1
+    )  # places without a neighbour come first in a block, as an identity
     if isinstance(kernel, Stationary):
         X, Z = X / np.asarray(kernel.length_scale), Z / np.asarray(kernel.length_scale)
     weights, variance = np.zeros((m, K)), np.empty(m)
@@ -52,29 +55,19 @@ def conditionals(
         size = groups * pairs * LANES
         if isinstance(kernel, Stationary):
             distances = np.empty(size)
-            over_chunks(_list_distances, groups, rows, neighbors, X, Z, distances, grain=16)
+            over_chunks(_list_distances, groups, rows, neighbors, padding, X, Z, distances, grain=16)
             values = evaluate_distances(kernel, distances)
         else:
             left, right = np.empty((size, X.shape[1])), np.empty((size, X.shape[1]))
-            over_chunks(_list_pairs, groups, rows, neighbors, X, Z, left, right, grain=16)
+            over_chunks(_list_pairs, groups, rows, neighbors, padding, X, Z, left, right, grain=16)
             values = evaluate(kernel, left, right)
         blocks = values.reshape(groups, pairs, LANES)
-        over_chunks(_condition, groups, rows, neighbors, nugget, blocks, weights, variance, grain=16)
+        over_chunks(_condition, groups, rows, neighbors, padding, nugget, blocks, weights, variance, grain=16)
     return weights, variance
 
 
 @njit(cache=True, nogil=True)
-def _padding(neighbors, z):
-    """How many of the K places of row z hold no neighbour; they come first in its block, as an identity."""
-    K = neighbors.shape[1]
-    padding = 0
-    while padding < K and neighbors[z, K - 1 - padding] < 0:
-        padding += 1
-    return padding
-
-
-@njit(cache=True, nogil=True)
-def _list_distances(start, stop, rows, neighbors, X, Z, distances):
+def _list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
     """Squared distances for every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
     K = neighbors.shape[1]
     d = X.shape[1]
@@ -83,10 +76,10 @@ def _list_distances(start, stop, rows, neighbors, X, Z, distances):
     for group in range(start, stop):
         for lane in range(LANES):
             z = rows[min(group * LANES + lane, len(rows) - 1)]
-            padding = _padding(neighbors, z)
+            missing = padding[z]
             for i in range(K + 1):
                 for c in range(d):
-                    points[i, lane, c] = X[neighbors[z, i - padding], c] if padding <= i < K else Z[z, c]
+                    points[i, lane, c] = X[neighbors[z, i - missing], c] if missing <= i < K else Z[z, c]
         at = group * pairs * LANES
         for i in range(K + 1):
             for j in range(i + 1):
@@ -99,7 +92,7 @@ def _list_distances(start, stop, rows, neighbors, X, Z, distances):
 
 
 @njit(cache=True, nogil=True)
-def _list_pairs(start, stop, rows, neighbors, X, Z, left, right):
+def _list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
     """The two points of every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
     K = neighbors.shape[1]
     d = X.shape[1]
@@ -108,10 +101,10 @@ def _list_pairs(start, stop, rows, neighbors, X, Z, left, right):
     for group in range(start, stop):
         for lane in range(LANES):
             z = rows[min(group * LANES + lane, len(rows) - 1)]
-            padding = _padding(neighbors, z)
+            missing = padding[z]
             for i in range(K + 1):
                 for c in range(d):
-                    points[i, c] = X[neighbors[z, i - padding], c] if padding <= i < K else Z[z, c]
+                    points[i, c] = X[neighbors[z, i - missing], c] if missing <= i < K else Z[z, c]
             at = group * pairs * LANES + lane
             for i in range(K + 1):
                 for j in range(i + 1):
@@ -122,30 +115,30 @@ def _list_pairs(start, stop, rows, neighbors, X, Z, left, right):
 
 
 @njit(cache=True, nogil=True)
-def _condition(start, stop, rows, neighbors, nugget, blocks, weights, variance):
+def _condition(start, stop, rows, neighbors, padding, nugget, blocks, weights, variance):
     K = neighbors.shape[1]
     last = K * (K + 1) // 2
     own = np.empty((K + 1, LANES))
     for group in range(start, stop):
         A = blocks[group]
         for lane in range(LANES):
-            padding = _padding(neighbors, rows[min(group * LANES + lane, len(rows) - 1)])
+            missing = padding[rows[min(group * LANES + lane, len(rows) - 1)]]
             for i in range(K + 1):
                 row = i * (i + 1) // 2
-                for j in range(min(i, padding)):
+                for j in range(min(i, missing)):
                     A[row + j, lane] = 0.0
-                A[row + i, lane] = 1.0 if i < padding else A[row + i, lane] + nugget
+                A[row + i, lane] = 1.0 if i < missing else A[row + i, lane] + nugget
             for i in range(K + 1):
                 own[i, lane] = A[last + i, lane]
         solve_last(A, K + 1)
         for lane in range(min(LANES, len(rows) - group * LANES)):
             z = rows[group * LANES + lane]
-            padding = _padding(neighbors, z)
+            missing = padding[z]
             root = A[last + K, lane]
-            for i in range(padding, K):
-                weights[z, i - padding] = A[last + i, lane]
+            for i in range(missing, K):
+                weights[z, i - missing] = A[last + i, lane]
             variance[z] = 1.0 / (root * root)
             if root != root:  # not a number: either d itself is negative by rounding, or an earlier pivot was
                 variance[z] = own[K, lane]
-                for i in range(padding, K):
+                for i in range(missing, K):
                     variance[z] -= own[i, lane] * A[last + i, lane]

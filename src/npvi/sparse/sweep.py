@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -15,6 +16,9 @@ from npvi.sparse.lanes import LANES, solve_last
 from npvi.sparse.triangular import Triangular
 
 __all__ = ["LowerHalf", "lower_half"]
+
+#: numbers in the blocks that are gathered before they are solved: about what a core's own cache holds
+_TILE = 2**18
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,25 @@ class LowerHalf:
         lists = (*graph.children, self.ends, self.columns, self.values)
 
         def loop(start, stop):
-            _sweep(start, stop, graph.spatial, *lists, site_precision, diagonal, edges, scratch(n))
+            _sweep(start, stop, graph.spatial, *self._tiles, *lists, site_precision, diagonal, edges, scratch(n))
 
-        over_chunks(loop, n, grain=256, per_thread=8)
+        over_chunks(loop, len(self._tiles[0]) - 1, grain=1, per_thread=8)
         return Triangular(graph, diagonal, edges)
+
+    @cached_property
+    def _tiles(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Columns in spatial order, cut into tiles whose blocks fit a core's own cache.
+
+        Returns where each tile starts, where in its tile the block of each column starts, and the columns of each tile
+        by size, largest first: in a tile columns share the rows they read, and groups of eight of them nearly a size.
+        """
+        sizes = np.diff(self.graph.children.child_ptr)[self.graph.spatial] + 1
+        needed = sizes * (sizes + 3) // 2
+        ends = np.cumsum(needed)
+        tile = (ends - needed) // _TILE
+        starts = np.flatnonzero(np.diff(tile, prepend=-1))
+        offsets = ends - needed - np.repeat((ends - needed)[starts], np.diff(starts, append=len(sizes)))
+        return np.append(starts, len(sizes)), offsets, np.lexsort((-sizes, tile))
 
     def stationarity(self, L: Triangular, site_precision: NDArray[np.float64]) -> tuple[float, float]:
         """Largest entry of ((P+W)L)_ic − δ_ic/L_cc on the pattern, and the largest of the terms it is made of."""
@@ -142,15 +161,14 @@ def _multiply(start, stop, order, parents, child_ptr, child_row, child_slot, dia
     return counts, columns[:filled].copy(), values[:filled].copy()
 
 
-#: numbers in the blocks that are gathered before they are solved: about what a core's own cache holds
-_TILE = 2**18
-
-
 @njit(cache=True, nogil=True)
 def _sweep(
     start,
     stop,
     order,
+    tile_starts,
+    offsets,
+    by_size,
     child_ptr,
     child_row,
     child_slot,
@@ -162,65 +180,36 @@ def _sweep(
     edges,
     position,
 ):
-    blocks = np.empty(_TILE)
-    offset = np.empty(_TILE, dtype=np.int64)
-    first = start
-    while first < stop:
-        # gather in spatial order, where neighbouring columns share the rows they read …
-        filled, following = 0, first
-        while following < stop:
-            c = order[following]
-            size = child_ptr[c + 1] - child_ptr[c] + 1
-            needed = size * (size + 3) // 2
-            if following > first and (filled + needed > _TILE or following - first == _TILE):
-                break
-            if needed > len(blocks):
-                blocks = np.empty(needed)
-            offset[following - first] = filled
-            _gather(c, child_ptr, child_row, ends, columns, values, site_precision, position, blocks, filled)
-            filled += needed
-            following += 1
+    blocks = np.empty(0)
+    A = np.empty((0, LANES))
+    for tile in range(start, stop):
+        first, following = tile_starts[tile], tile_starts[tile + 1]
+        last_size = child_ptr[order[following - 1] + 1] - child_ptr[order[following - 1]] + 1
+        needed = offsets[following - 1] + last_size * (last_size + 3) // 2
+        if needed > len(blocks):
+            blocks = np.empty(needed)
+        # gather in spatial order …
+        for t in range(first, following):
+            _gather(order[t], child_ptr, child_row, ends, columns, values, site_precision, position, blocks, offsets[t])
         # … then solve by size, eight at a time
-        tile = order[first:following]
-        by_size = _largest_first(tile, child_ptr)
-        largest = child_ptr[tile[by_size[0]] + 1] - child_ptr[tile[by_size[0]]] + 1
-        A = np.empty((largest * (largest + 1) // 2, LANES))
-        for group in range(0, len(tile), LANES):
-            c = tile[by_size[group]]
+        for group in range(first, following, LANES):
+            c = order[by_size[group]]
             n = child_ptr[c + 1] - child_ptr[c] + 1
-            for lane in range(LANES):
-                t = by_size[min(group + lane, len(tile) - 1)]
-                size = child_ptr[tile[t] + 1] - child_ptr[tile[t]] + 1
-                _interleave(A, n, lane, size, blocks[offset[t] :])
-            solve_last(A, n)
             last = n * (n - 1) // 2
-            for lane in range(min(LANES, len(tile) - group)):
-                c = tile[by_size[group + lane]]
+            if last + n > len(A):
+                A = np.empty((last + n, LANES))
+            for lane in range(LANES):
+                t = by_size[min(group + lane, following - 1)]
+                size = child_ptr[order[t] + 1] - child_ptr[order[t]] + 1
+                _interleave(A, n, lane, size, blocks, offsets[t])
+            solve_last(A, n)
+            for lane in range(min(LANES, following - group)):
+                c = order[by_size[group + lane]]
                 a, b = child_ptr[c], child_ptr[c + 1]
                 root = A[last + n - 1, lane]
                 diagonal[c] = root
                 for e in range(a, b):
                     edges[child_row[e], child_slot[e]] = -root * A[last + n - 1 - (b - e), lane]
-        first = following
-
-
-@njit(cache=True, nogil=True)
-def _largest_first(tile, child_ptr):
-    """Indices into `tile` by the number of children, most first (a counting sort)."""
-    most = 0
-    for c in tile:
-        most = max(most, child_ptr[c + 1] - child_ptr[c])
-    place = np.zeros(most + 2, dtype=np.int64)
-    for c in tile:
-        place[most - (child_ptr[c + 1] - child_ptr[c]) + 1] += 1
-    for size in range(most + 1):
-        place[size + 1] += place[size]
-    indices = np.empty(len(tile), dtype=np.int64)
-    for t in range(len(tile)):
-        size = most - (child_ptr[tile[t] + 1] - child_ptr[tile[t]])
-        indices[place[size]] = t
-        place[size] += 1
-    return indices
 
 
 @njit(cache=True, nogil=True)
@@ -252,7 +241,7 @@ def _gather(c, child_ptr, child_row, ends, columns, values, site_precision, posi
 
 
 @njit(cache=True, nogil=True)
-def _interleave(A, n, lane, size, block):
+def _interleave(A, n, lane, size, blocks, source):
     """Put a block of `size` into one lane of A, of size n, behind an identity that touches nothing."""
     padding = n - size
     for r in range(padding):
@@ -260,14 +249,13 @@ def _interleave(A, n, lane, size, block):
         for q in range(r):
             A[row + q, lane] = 0.0
         A[row + r, lane] = 1.0
-    source = 0
     for r in range(padding, n):
         row = r * (r + 1) // 2
         for q in range(padding):
             A[row + q, lane] = 0.0
         source += 1
         for q in range(padding, r + 1):
-            A[row + q, lane] = block[source]
+            A[row + q, lane] = blocks[source]
             source += 1
 
 

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
-from npvi.parallel import over_chunks
+from npvi.parallel import n_threads, over_chunks
 from npvi.sparse.levels import over_levels
 
 __all__ = ["Triangular"]
@@ -84,7 +84,9 @@ class Triangular:
                 per_thread=1,
             )
         else:
-            over_levels(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, 1), 16384, reverse)
+            # in the graph's own order memory is read in sequence, which few threads in level order don't make up for
+            wide = 8192 if n_threads() >= 4 else n
+            over_levels(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, 1), wide, reverse)
         return y
 
 

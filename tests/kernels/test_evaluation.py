@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npvi.kernels import RBF, Matern32, diagonal, evaluate, matrix
+from npvi.kernels import (
+    RBF,
+    Matern12,
+    Matern32,
+    Matern52,
+    RationalQuadratic,
+    diagonal,
+    evaluate,
+    evaluate_distances,
+    matrix,
+)
 from npvi.kernels import evaluation as module
 from npvi.parallel import threads
 
@@ -42,3 +52,16 @@ def test_inputs_of_other_types():
 def test_matrix_of_nothing():
     assert matrix(RBF(), np.empty((0, 2))).shape == (0, 0)
     assert matrix(RBF(), np.ones((3, 2)), np.empty((0, 2))).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [RBF(0.7, 2.0), Matern12([0.3, 1.0, 2.0]), Matern32(0.5), Matern52(1.5), RationalQuadratic(0.8, alpha=2.0)],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_by_distance_is_the_same_as_by_points(kernel):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(300, 3)), rng.normal(size=(300, 3))
+    X[0] = Z[0]
+    r2 = (((X - Z) / np.asarray(kernel.length_scale)) ** 2).sum(axis=1)
+    np.testing.assert_allclose(evaluate_distances(kernel, r2), evaluate(kernel, X, Z), rtol=1e-13)

@@ -34,7 +34,7 @@ class NeighborIndex:
     @property
     def n_points(self) -> int:
         """Number of points that can be found."""
-        return self._arranged.columns.shape[1]
+        return len(self._arranged.points)
 
     def query(self, Z: ArrayLike, k: int) -> np.ndarray:
         """Rows of the k nearest points to each row of Z, nearest first.
@@ -55,7 +55,7 @@ class NeighborIndex:
         [[1, 0, 2]]
         """
         points = check_points(Z, "Z", allow_empty=True)
-        dimension = len(self._arranged.columns)
+        dimension = self._arranged.points.shape[1]
         if points.shape[1] != dimension:
             raise ValueError(
                 f"Z has {points.shape[1]} columns but the index was built on {dimension}: "

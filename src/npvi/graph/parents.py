@@ -13,7 +13,7 @@ __all__ = ["nearest_parents", "paper_parents"]
 
 def nearest_parents(arranged: Arranged, k: int) -> np.ndarray:
     """The k nearest earlier points of every point, ascending, padded with -1 (int32, N × k)."""
-    queries = np.ascontiguousarray(arranged.columns.T)
+    queries = arranged.points
     parents = np.empty((len(queries), k), np.int32)
     homes = np.arange(len(queries), dtype=np.int32)
     search(arranged, queries, homes, arranged.positions, arranged.positions, parents)
@@ -28,7 +28,7 @@ def paper_parents(arranged: Arranged, k: int) -> np.ndarray:
     later. A point with more than k parents keeps the earliest; one with fewer also gets the nearest earlier
     points that are not yet its parents.
     """
-    queries = np.ascontiguousarray(arranged.columns.T)
+    queries = arranged.points
     positions = arranged.positions
     n = len(queries)
     # One more than k, since a point is its own nearest; among many identical points it may be missing.

@@ -18,9 +18,12 @@ class Arranged(NamedTuple):
 
     Attributes
     ----------
-    columns : float64 (D, N)
-        Coordinates in tree order, inside a leaf by ascending position: one coordinate of a leaf is
-        contiguous, and the scan for earlier points ends at the first later one.
+    points : float64 (N, D)
+        Coordinates in tree order, inside a leaf by ascending position: the scan for earlier points ends at
+        the first later one.
+    blocks : float64 (N · D,)
+        The same leaf by leaf, and inside a leaf coordinate by coordinate: a visit reads one stretch of
+        memory, in vector loads.
     positions : int32 (N,)
         Position of each point in the order.
     first : int32 (2 · leaves,)
@@ -29,7 +32,8 @@ class Arranged(NamedTuple):
         As in `Tree`.
     """
 
-    columns: np.ndarray
+    points: np.ndarray
+    blocks: np.ndarray
     positions: np.ndarray
     first: np.ndarray
     boxes: np.ndarray
@@ -42,13 +46,14 @@ def arrange(tree: Tree, order: np.ndarray) -> Arranged:
     position_of_row = np.empty(n, np.int32)
     position_of_row[order] = np.arange(n, dtype=np.int32)
     positions = position_of_row[tree.rows]
-    columns = np.empty((dimension, n))
+    points, blocks = np.empty((n, dimension)), np.empty(n * dimension)
     first = np.empty(2 << tree.depth, np.int32)
     first[0] = 0
-    over_chunks(_arrange_leaves, 1 << tree.depth, tree.depth, tree.points, positions, columns, first, grain=128)
+    arrays = (tree.points, positions, points, blocks, first)
+    over_chunks(_arrange_leaves, 1 << tree.depth, tree.depth, *arrays, grain=128)
     for level in range(tree.depth - 1, -1, -1):
         first[1 << level : 2 << level] = first[2 << level : 4 << level].reshape(-1, 2).min(axis=1)
-    return Arranged(columns, positions, first, tree.boxes, tree.depth)
+    return Arranged(points, blocks, positions, first, tree.boxes, tree.depth)
 
 
 @njit(cache=True, nogil=True)
@@ -56,13 +61,14 @@ def _arrange_leaves(
     start: int,
     stop: int,
     depth: int,
-    points: np.ndarray,
+    unsorted: np.ndarray,
     positions: np.ndarray,
-    columns: np.ndarray,
+    points: np.ndarray,
+    blocks: np.ndarray,
     first: np.ndarray,
 ) -> None:
     """Sort leaves [start, stop) by position (insertion sort: they are short) and copy their coordinates."""
-    n, dimension = points.shape
+    n, dimension = unsorted.shape
     leaves = 1 << depth
     source = np.empty((n >> depth) + 1, np.int64)
     for leaf in range(start, stop):
@@ -78,7 +84,9 @@ def _arrange_leaves(
             source[j - lo] = i
         for i in range(lo, hi):
             for c in range(dimension):
-                columns[c, i] = points[source[i - lo], c]
+                x = unsorted[source[i - lo], c]
+                points[i, c] = x
+                blocks[lo * dimension + c * (hi - lo) + i - lo] = x
         first[leaves + leaf] = positions[lo]
 
 
@@ -110,7 +118,7 @@ def search(
         homes,
         limits,
         targets,
-        arranged.columns,
+        arranged.blocks,
         arranged.positions,
         arranged.first,
         arranged.boxes,
@@ -129,14 +137,14 @@ def _search(
     homes: np.ndarray,
     limits: np.ndarray,
     targets: np.ndarray,
-    columns: np.ndarray,
+    blocks: np.ndarray,
     positions: np.ndarray,
     first: np.ndarray,
     boxes: np.ndarray,
     depth: int,
     found: np.ndarray,
 ) -> None:
-    dimension, n = columns.shape
+    n, dimension = len(positions), queries.shape[1]
     leaves = 1 << depth
     k = found.shape[1]
     best = np.empty(k + 1)
@@ -212,6 +220,7 @@ def _search(
                 continue
             leaf = node - leaves
             lo, hi = (n * leaf) >> depth, (n * (leaf + 1)) >> depth
+            stride = hi - lo
             while positions[hi - 1] >= limit:
                 hi -= 1
             size = hi - lo
@@ -219,8 +228,9 @@ def _search(
                 near[j] = 0.0
             for c in range(dimension):
                 x = point[c]
+                at = lo * dimension + c * stride
                 for j in range(size):
-                    gap = columns[c, lo + j] - x
+                    gap = blocks[at + j] - x
                     near[j] += gap * gap
             for j in range(size):
                 distance = near[j]

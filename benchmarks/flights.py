@@ -28,19 +28,25 @@ def main() -> None:
     if not folder or not Path(folder, "flight_delay").exists():
         print("  (flights: skipped, no flight_delay under the folder that NPVI_DATA names)")
         return
+    for order in ("grid", "maximin"):
+        _table(order)
+
+
+def _table(order: str) -> None:
     results = []
     for share in (0.25, 0.5, 1.0):
-        command = [sys.executable, "-m", "benchmarks.flights", str(share)]
+        command = [sys.executable, "-m", "benchmarks.flights", str(share), order]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         results.append(json.loads(done.stdout.splitlines()[-1]))
     rows = []
-    for before, now in zip([None, *results], results):
-        growth = "" if before is None else f"{now['total'] / before['total']:.2f}"
-        expected = "" if before is None else f"{_n_log_n(now) / _n_log_n(before):.2f}"
+    first = results[0]
+    for now in results:
+        growth = f"{now['total'] / first['total']:.2f}"
+        expected = f"{_n_log_n(now) / _n_log_n(first):.2f}"
         numbers = [now[name] for name in ("graph", "prior", "inference", "predict", "total", "peak_gb", "nlpd")]
         rows.append((now["rows"], *numbers, growth, expected))
     show(
-        "Flights, RBF, K = 10, log-normal noise 0.01: seconds, peak memory, growth of time next to that of N log N",
+        f'Flights, order="{order}", RBF, K = 10, log-normal noise 0.01: seconds, peak memory, growth next to N log N',
         ("train rows", "graph", "prior", "inference", "predict", "total", "peak GB", "NLPD", "growth", "N log N"),
         rows,
     )
@@ -59,7 +65,7 @@ def _peak_gb() -> float:
 
 
 def one(share: float, order: str = "maximin") -> dict:
-    """Fit and predict on a random share of the rows, 70 % of it for training."""
+    """Fit and predict on a random share of the rows, 70 % of it for training; the faster of two runs."""
     import npvi
 
     table = pd.read_parquet(Path(os.environ["NPVI_DATA"], "flight_delay", "flight_delay.parquet"))
@@ -75,13 +81,16 @@ def one(share: float, order: str = "maximin") -> dict:
     # compile on a few rows first, so that the times compare
     small = npvi.GPRegressor("lognormal", "rbf", nugget=0.1, n_neighbors=10).fit(X[rows[:2000]], y[rows[:2000]])
     small.predict_dist(X[rows[:100]]).log_prob(y[rows[:100]])
-    started = time.perf_counter()
-    model = npvi.GPRegressor("lognormal", "rbf", nugget=0.1, n_neighbors=10, order=order).fit(X[train], y[train])
-    fitted = time.perf_counter()
-    nlpd = -float(model.predict_dist(X[test]).log_prob(y[test]).mean())
-    ended = time.perf_counter()
-    times = {"predict": ended - fitted, "total": ended - started, "peak_gb": _peak_gb()}
-    return {"rows": len(train), **model.fit_info_["seconds"], **times, "nlpd": nlpd}
+    best: dict[str, float] = {"total": math.inf}
+    for _ in range(2):
+        started = time.perf_counter()
+        model = npvi.GPRegressor("lognormal", "rbf", nugget=0.1, n_neighbors=10, order=order).fit(X[train], y[train])
+        fitted = time.perf_counter()
+        nlpd = -float(model.predict_dist(X[test]).log_prob(y[test]).mean())
+        ended = time.perf_counter()
+        times = {**model.fit_info_["seconds"], "predict": ended - fitted, "total": ended - started, "nlpd": nlpd}
+        best = min(best, times, key=lambda run: run["total"])
+    return {"rows": len(train), **best, "peak_gb": _peak_gb()}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from npvi.priors import NNGP
 from npvi.sparse import ZeroFillFactor, conjugate_gradients, zero_fill_factor
-from npvi.sparse.widen import widened
 
 __all__ = ["PrecisionSolver", "SolverLog"]
 
@@ -31,9 +30,9 @@ class SolverLog:
 class PrecisionSolver:
     """Solves with P + W for one W.
 
-    The zero-fill factor on the graph's pattern comes first. Where conjugate gradients haven't reached the tolerance in
-    `patience` iterations, the factor on a pattern twice as wide goes on from there, then the classical preconditioner
-    (I−B)ᵀ(D⁻¹+W)(I−B); each change is noted in the log.
+    The zero-fill factor on the graph's pattern comes first (on a pattern twice as wide, if P is far denser than the
+    graph). Where conjugate gradients haven't reached the tolerance in `patience` iterations, the wider factor goes on
+    from there, then the classical preconditioner (I−B)ᵀ(D⁻¹+W)(I−B); each change is noted in the log.
     """
 
     patience = 25
@@ -52,7 +51,7 @@ class PrecisionSolver:
         x = np.zeros_like(rhs)
         iterations, residual = 0, 1.0
         while True:
-            name, factor = self._preconditioner = self._preconditioner or self._build(_ROUTES[0])
+            name, factor = self._preconditioner = self._preconditioner or self._build(self._first_route())
             last = name == _ROUTES[-1]
             if factor.finite:
                 limit = 3000 if last else self.patience
@@ -73,11 +72,16 @@ class PrecisionSolver:
         self.log.residuals.append(residual)
         return x
 
+    def _first_route(self) -> str:
+        """The graph's own pattern, unless most of P lies outside it (many inputs): too much would be dropped."""
+        entries = len(self.prior.lower_half.columns)
+        return _ROUTES[1] if entries > 3.0 * self.prior.root.edges.size else _ROUTES[0]
+
     def _build(self, name: str) -> tuple[str, ZeroFillFactor]:
         if name == "zero-fill":
             factor = zero_fill_factor(self.prior.root, self.site_precision)
         elif name == "zero-fill on a wider pattern":
-            factor = zero_fill_factor(widened(self.prior.root, self.prior.lower_half), self.site_precision)
+            factor = zero_fill_factor(self.prior.wide_root, self.site_precision)
         else:
             factor = classical(self.prior, self.site_precision)
         self.log.breakdowns.append(len(factor.breakdowns))

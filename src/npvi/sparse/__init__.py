@@ -4,6 +4,7 @@ from npvi.sparse.conjugate_gradients import Solution, conjugate_gradients
 from npvi.sparse.factor import ZeroFillFactor, zero_fill_factor
 from npvi.sparse.sweep import LowerHalf, lower_half
 from npvi.sparse.triangular import Triangular
+from npvi.sparse.widen import widened
 
 __all__ = [
     "LowerHalf",
@@ -12,5 +13,6 @@ __all__ = [
     "ZeroFillFactor",
     "conjugate_gradients",
     "lower_half",
+    "widened",
     "zero_fill_factor",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from npvi.likelihoods import Gaussian, Likelihood, LogNormal, Poisson, expectations, parameter_gradient
+from npvi.likelihoods import Gaussian, Likelihood, LogNormal, Poisson, expectations
 from npvi.likelihoods.expectations import _by_rule, _closed_form
 from npvi.likelihoods.quadrature import gauss_hermite, rule_of_tier, trapezoid
 from npvi.precision import float64
@@ -97,20 +97,6 @@ def test_precision_of_a_log_density_without_curvature():
 
 
 @every_case
-def test_parameter_gradient(case):
-    def value(**parameters):
-        return expectations(case.likelihood.replace(**parameters), *arguments).value.sum()
-
-    n, step = len(case.responses), 1e-5
-    arguments = (np.array(case.responses), np.full(n, 0.3), np.linspace(0.1, 2.0, n), case.row(1.5, n))
-    gradient = parameter_gradient(case.likelihood, *arguments)
-    numbers = {k: x for k, x in case.likelihood.get_params().items() if k not in case.likelihood.static}
-    assert gradient.keys() == numbers.keys()
-    for name, number in numbers.items():
-        slope = (value(**{name: number + step}) - value(**{name: number - step})) / (2 * step)
-        assert gradient[name] == pytest.approx(slope, rel=1e-6)
-
-
 def test_rows_with_different_rules_come_back_in_order():
     rng = np.random.default_rng(0)
     n = 3000

@@ -6,7 +6,6 @@ from npvi.likelihoods.curvatures import Curvatures, curvatures
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.expectations import Expectations, expectations
 from npvi.likelihoods.gaussian import Gaussian
-from npvi.likelihoods.learning import parameter_gradient
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.lognormal import LogNormal
 from npvi.likelihoods.moments import conditional_moments, predictive_moments
@@ -29,7 +28,6 @@ __all__ = [
     "conditional_moments",
     "curvatures",
     "expectations",
-    "parameter_gradient",
     "predictive_cdf",
     "predictive_log_prob",
     "predictive_moments",

@@ -96,7 +96,6 @@ def test_precision_of_a_log_density_without_curvature():
     np.testing.assert_allclose(got.precision, 2 * stats.norm.pdf(y), rtol=0.05)
 
 
-@every_case
 def test_rows_with_different_rules_come_back_in_order():
     rng = np.random.default_rng(0)
     n = 3000

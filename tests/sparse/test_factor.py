@@ -60,7 +60,7 @@ def test_threads_do_not_change_the_factor():
     w = np.random.default_rng(5).exponential(size=20_000)
     with threads(1):
         one = zero_fill_factor(model.root, w)
-    with threads(2):
+    with threads(4):
         two = zero_fill_factor(model.root, w)
     np.testing.assert_allclose(one.transpose.diagonal, two.transpose.diagonal, rtol=1e-13)
     np.testing.assert_allclose(one.transpose.edges, two.transpose.edges, rtol=1e-11, atol=1e-13)

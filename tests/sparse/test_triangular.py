@@ -57,7 +57,7 @@ def large():
 
 
 @pytest.mark.parametrize("shape", [(20_000,), (20_000, 3)])
-@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
 def test_many_points(large, n_threads, shape):
     x = np.random.default_rng(2).standard_normal(shape)
     T = large.to_scipy()

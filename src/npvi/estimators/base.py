@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from npvi import progress, validation
 from npvi.graph import Graph, build_graph
+from npvi.graph.tree import build_tree
 from npvi.inference import Data, Start, fit_npvi
 from npvi.kernels import as_kernel
 from npvi.likelihoods import as_likelihood
@@ -183,7 +184,7 @@ class BaseGP(BaseEstimator):
             return previous.graph_
         progress.report("graph", points=n)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        return build_graph(coordinates, self.n_neighbors, rule=self.rule, order=self.order, seed=seed)
+        return build_graph(coordinates, self.n_neighbors, rule=self.rule, order=self.order, seed=seed).packed()
 
     def _same_graph(self, other: BaseGP, coordinates: NDArray) -> bool:
         """Whether `other` would get this model's graph: same rule and order, same neighbours (up to a common scale)."""
@@ -214,8 +215,10 @@ class BaseGP(BaseEstimator):
         offset = float(self.mean_coefficients_.sum())  # the constant, or 0
         residual = self.posterior_.mean - offset
         with threads(self.n_jobs):
+            # neighbours in space one after the other: they have their neighbours in common
+            visit = build_tree(self.kernel_.coordinates(X)).rows
             for start in range(0, len(X), _ROWS):
-                rows = slice(start, start + _ROWS)
+                rows = visit[start : start + _ROWS]
                 given = self.prior_.conditional(X[rows])
                 mean[rows] = offset + np.einsum("ij,ij->i", given.weights, residual[given.neighbors])
                 spread = self.posterior_.projected_variance(given.neighbors, given.weights)

@@ -9,6 +9,11 @@ from npvi.graph.tree import Tree
 
 __all__ = ["maximin_order"]
 
+# Up to this dimension few leaves lie near a new point, and each takes note of it at once; beyond, dozens do, and
+# a leaf waits for this many new points, or until it might win, before it is read.
+_EAGER = 4
+_PATIENCE = 8
+
 
 def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     """Rows in maximin order, from the point nearest the centroid.
@@ -16,16 +21,16 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     Greedy: ``order[i] = argmax_j min_{c < i} |x_j − x_order[c]|``, ties broken at random. When all that is
     left coincides with points already chosen, the rest follows at random.
 
-    The k-d tree doubles as a tournament: each node knows the largest distance of its points to the chosen
-    set, so the next point is the winner at the root, and a new point only changes nodes whose box is nearer
-    to it than that distance. About N/i points lie so near the i-th choice: O(N log N) updates in all for a
-    fixed dimension.
+    The k-d tree doubles as a tournament: each node knows (a bound on) the largest distance of its points to the
+    chosen set, so the next point is the winner at the root, and a new point only concerns nodes whose box is
+    nearer to it than that distance. About N/i points lie so near the i-th choice: O(N log N) updates in all for
+    a fixed dimension. Three levels of the tree are tested at once, eight boxes in vector instructions.
 
     >>> from npvi.graph.tree import build_tree
     >>> maximin_order(build_tree(np.arange(5.0)[:, None]), seed=0).tolist()[:1]
     [2]
     """
-    n = len(tree.points)
+    n, dimension = tree.points.shape
     leaves = 1 << tree.depth
     offset = tree.points - tree.points.mean(axis=0)
     nearest = int(np.argmin(np.einsum("ij,ij->i", offset, offset)))
@@ -40,10 +45,11 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     gaps = np.where(vacant, -1.0, np.inf)
     leaf = int(np.searchsorted(starts, nearest, side="right")) - 1
     start = leaf * size + nearest - int(starts[leaf])
+    boxes, farthest, offsets = _eight_by_eight(tree)
     picked = np.empty(n, np.int32)
-    farthest = np.full(2 * leaves, np.inf)
-    queue = np.empty(2 * leaves, np.int32)
-    count = _tournament(blocks, tree.boxes, start, np.uint64(seed), gaps, farthest, queue, picked)
+    chosen = np.empty((n, dimension))
+    waiting = np.empty((leaves, 1 if dimension <= _EAGER else _PATIENCE), np.int32)
+    count = _tournament(blocks, gaps, boxes, farthest, offsets, waiting, start, np.uint64(seed), picked, chosen)
     order = np.empty(n, np.int64)
     order[:count] = tree.rows[places.ravel()[picked[:count]]]
     rest = tree.rows[places[gaps >= 0.0]]
@@ -51,79 +57,164 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     return order
 
 
-@njit(cache=True, nogil=True)
+def _eight_by_eight(tree: Tree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every third level of the tree, from the leaves up, in groups of eight siblings.
+
+    Returns boxes (groups, 2, D, 8), the tournament's numbers (groups, 8), ∞ to begin with, and the group with which
+    each level starts. Node m of a level is in group m // 8, and its children are group m of the next level. The
+    first level may have fewer than eight nodes: those missing have −1, which never wins.
+    """
+    n_levels = max(1, -(-tree.depth // 3))
+    boxes, farthest = [], []
+    for level in range(1 - n_levels, 1):
+        nodes = 1 << (tree.depth + 3 * level)
+        missing = -nodes % 8
+        here = np.concatenate([tree.boxes[nodes : 2 * nodes], np.zeros((missing, *tree.boxes.shape[1:]))])
+        boxes.append(here.reshape(-1, 8, *here.shape[1:]).transpose(0, 2, 3, 1))
+        farthest.append(np.append(np.full(nodes, np.inf), np.full(missing, -1.0)).reshape(-1, 8))
+    sizes = [len(part) for part in farthest]
+    # half the bytes in single precision, rounded outward
+    exact = np.concatenate(boxes)
+    rounded = np.ascontiguousarray(exact, dtype=np.float32)
+    for side, outward in ((0, np.float32(-np.inf)), (1, np.float32(np.inf))):
+        rounded[:, side] = np.nextafter(rounded[:, side], outward)
+    return rounded, np.concatenate(farthest), np.cumsum([0, *sizes[:-1]])
+
+
+# No number here is NaN; saying so lets the compiler use vector instructions for largest and smallest.
+_compiled = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+
+
+@_compiled
 def _tournament(
     blocks: np.ndarray,
+    gaps: np.ndarray,
     boxes: np.ndarray,
+    farthest: np.ndarray,
+    offsets: np.ndarray,
+    waiting: np.ndarray,
     start: int,
     seed: np.uint64,
-    gaps: np.ndarray,
-    farthest: np.ndarray,
-    queue: np.ndarray,
     picked: np.ndarray,
+    chosen: np.ndarray,
 ) -> int:
     """Fill `picked` with places (leaf · size + number) and return how many before only duplicates were left.
 
-    `gaps` holds squared distances to the chosen set, and -1 for what is in it.
+    `gaps` holds squared distances to the chosen set, and -1 for what is in it; `waiting` the chosen points that a leaf
+    has not taken note of yet, by their number, so that its entry in `farthest` is a bound from above.
     """
     leaves, dimension, size = blocks.shape
-    point = np.empty(dimension)
+    levels = len(offsets)
+    lanes = boxes.shape[3]  # eight; written out, the loops below would be unrolled, and not vectorised
+    patience = waiting.shape[1]
+    n_waiting = np.zeros(leaves, np.int32)
+    queue = np.empty(len(boxes), np.int32)
+    begin = np.zeros(levels + 1, np.int64)
+    near = np.empty(lanes)
     distances = np.empty(size)
     state = np.uint64(2) * seed + np.uint64(1)
     pick = start
     for count in range(len(picked)):
         picked[count] = pick
         gaps[pick // size, pick % size] = -1.0
+        point = chosen[count]
         for c in range(dimension):
             point[c] = blocks[pick // size, c, pick % size]
-        queue[0] = 1
+        queue[0] = 0
         end = 1
-        at = 0
-        while at < end:
-            node = np.int64(queue[at])
-            at += 1
-            if node < leaves:
-                for child in range(2 * node, 2 * node + 2):
-                    distance = 0.0
-                    for c in range(dimension):
-                        gap = max(max(boxes[child, 0, c] - point[c], point[c] - boxes[child, 1, c]), 0.0)
-                        distance += gap * gap
-                    if distance < farthest[child]:
+        for level in range(levels):
+            begin[level + 1] = end
+            for at in range(begin[level], begin[level + 1]):
+                node = np.int64(queue[at])
+                group = offsets[level] + node
+                near[:] = 0.0
+                for c in range(dimension):
+                    x = point[c]
+                    for j in range(lanes):
+                        below, above = boxes[group, 0, c, j] - x, x - boxes[group, 1, c, j]
+                        gap = below if below > above else above
+                        gap = gap if gap > 0.0 else 0.0
+                        near[j] += gap * gap
+                for j in range(lanes):
+                    if near[j] >= farthest[group, j]:
+                        continue
+                    child = 8 * node + j
+                    if level < levels - 1:
                         queue[end] = child
                         end += 1
-                continue
-            leaf = node - leaves
-            distances[:] = 0.0
-            for c in range(dimension):
-                for k in range(size):
-                    gap = blocks[leaf, c, k] - point[c]
-                    distances[k] += gap * gap
-            widest = -1.0
-            for k in range(size):
-                distance = min(distances[k], gaps[leaf, k])
-                gaps[leaf, k] = distance
-                widest = max(widest, distance)
-            farthest[node] = widest
-        # Parents stand before their children in the queue: backwards, winners travel up.
-        for at in range(end - 1, -1, -1):
-            node = np.int64(queue[at])
-            if node < leaves:
-                farthest[node] = max(farthest[2 * node], farthest[2 * node + 1])
-        if farthest[1] <= 0.0:
-            return count + 1
-        node = np.int64(1)
-        while node < leaves:
-            node *= 2
-            if farthest[node + 1] > farthest[node]:
-                node += 1
-            elif farthest[node + 1] == farthest[node]:
-                # On a lattice nearly all distances tie. Taken in sequence, tied points would become each
-                # other's parents in long chains; at random the chains stay short.
-                state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-                node += np.int64(state >> np.uint64(63))
-        leaf = node - leaves
+                        continue
+                    waiting[child, n_waiting[child]] = count
+                    n_waiting[child] += 1
+                    if n_waiting[child] == patience:
+                        farthest[group, j] = _take_note(child, blocks, gaps, chosen, waiting, n_waiting, distances)
+        for level in range(levels - 1, 0, -1):
+            for at in range(begin[level], begin[level + 1]):
+                node = np.int64(queue[at])
+                farthest[offsets[level - 1] + (node >> 3), node & 7] = _largest(farthest, offsets[level] + node)
+        while True:
+            leaf = np.int64(0)
+            for level in range(levels):
+                group = offsets[level] + leaf
+                widest, slot, ties = -1.0, 0, 0
+                for j in range(lanes):
+                    here = farthest[group, j]
+                    if here > widest:
+                        widest, slot, ties = here, j, 1
+                    elif here == widest:
+                        # On a lattice nearly all distances tie. Taken in sequence, tied points would become each
+                        # other's parents in long chains; at random the chains stay short.
+                        ties += 1
+                        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+                        if (state >> np.uint64(33)) % np.uint64(ties) == 0:
+                            slot = j
+                if widest <= 0.0:
+                    return count + 1
+                leaf = 8 * leaf + slot
+            if n_waiting[leaf] == 0:
+                break
+            widest = _take_note(leaf, blocks, gaps, chosen, waiting, n_waiting, distances)
+            node = leaf
+            for level in range(levels - 1, -1, -1):
+                group = offsets[level] + (node >> 3)
+                farthest[group, node & 7] = widest
+                widest = _largest(farthest, group)
+                node >>= 3
         k = 0
-        while gaps[leaf, k] != farthest[node]:
+        while gaps[leaf, k] != widest:
             k += 1
         pick = leaf * size + k
     return len(picked)
+
+
+@_compiled
+def _take_note(
+    leaf: np.int64,
+    blocks: np.ndarray,
+    gaps: np.ndarray,
+    chosen: np.ndarray,
+    waiting: np.ndarray,
+    n_waiting: np.ndarray,
+    distances: np.ndarray,
+) -> float:
+    """Bring a leaf's gaps up to date with the chosen points that wait there; return the largest."""
+    _, dimension, size = blocks.shape
+    for w in range(n_waiting[leaf]):
+        number = waiting[leaf, w]
+        distances[:] = 0.0
+        for c in range(dimension):
+            x = chosen[number, c]
+            for k in range(size):
+                gap = blocks[leaf, c, k] - x
+                distances[k] += gap * gap
+        for k in range(size):
+            gaps[leaf, k] = distances[k] if distances[k] < gaps[leaf, k] else gaps[leaf, k]
+    n_waiting[leaf] = 0
+    return _largest(gaps, leaf)
+
+
+@_compiled
+def _largest(values: np.ndarray, row: np.int64) -> float:
+    largest = -1.0
+    for k in range(values.shape[1]):
+        largest = values[row, k] if values[row, k] > largest else largest
+    return largest

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
-from npvi.parallel import n_threads, over_chunks
+from npvi.parallel import over_chunks
 from npvi.sparse.levels import over_levels
 
 __all__ = ["Triangular"]
@@ -70,7 +70,9 @@ class Triangular:
     def _by_parent(self) -> NDArray[np.float64]:
         """The edges in the order of the graph's child lists, so that products with Tᵀ read memory in sequence."""
         _, rows, slots = self.graph.children
-        return self.edges[rows, slots]
+        values = np.empty(len(rows))
+        over_chunks(_pick, len(rows), rows, slots, self.edges, values)
+        return values
 
     def _substitute(self, x, loop, lists, reverse):
         y = np.array(x, dtype=np.float64, order="C")
@@ -84,9 +86,7 @@ class Triangular:
                 per_thread=1,
             )
         else:
-            # in the graph's own order memory is read in sequence, which few threads in level order don't make up for
-            wide = 8192 if n_threads() >= 4 else n
-            over_levels(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, 1), wide, reverse)
+            over_levels(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, 1), 8192, reverse)
         return y
 
 
@@ -96,6 +96,12 @@ def _columns(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _natural(n: int, reverse: bool) -> NDArray[np.int32]:
     return np.arange(n - 1, -1, -1, dtype=np.int32) if reverse else np.arange(n, dtype=np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _pick(start, stop, rows, slots, edges, values):
+    for e in range(start, stop):
+        values[e] = edges[rows[e], slots[e]]
 
 
 @njit(cache=True, nogil=True)

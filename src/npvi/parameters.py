@@ -2,13 +2,73 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = ["Parametrised"]
+__all__ = ["POSITIVE_NUMBER", "REAL_NUMBER", "Interval", "Parameter", "Parametrised", "bounded", "fixed", "positive"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The numbers that a parameter may be: strictly between `lower` and `upper`; `increasing` for a sorted vector.
+
+    >>> Interval(0.0, 1.0)
+    Interval(lower=0.0, upper=1.0, increasing=False)
+    """
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    increasing: bool = False
+
+
+POSITIVE_NUMBER = Interval(0.0)
+REAL_NUMBER = Interval()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that learning starts from, and what it may become; plain numbers are free within their own domain.
+
+    Attributes
+    ----------
+    value : the start, a number or a vector.
+    fixed : whether learning leaves it alone.
+    lower, upper : bounds, inside the parameter's own domain.
+    prior : mean and standard deviation of its logarithm (of itself, where it may be negative), or None.
+
+    Examples
+    --------
+    >>> fixed(0.5)
+    Parameter(value=0.5, fixed=True, lower=-inf, upper=inf, prior=None)
+    """
+
+    value: Any
+    fixed: bool = False
+    lower: float = -math.inf
+    upper: float = math.inf
+    prior: tuple[float, float] | None = None
+
+
+def fixed(value: Any) -> Parameter:
+    """`value`, not to be learned: ``RBF(length_scale=npvi.fixed(2.0))``."""
+    return Parameter(value, fixed=True)
+
+
+def bounded(value: Any, lower: float, upper: float, prior: tuple[float, float] | None = None) -> Parameter:
+    """`value` to start from, kept between `lower` and `upper`: ``RBF(length_scale=npvi.bounded(1.0, 0.1, 10.0))``."""
+    if not lower < upper:
+        raise ValueError(f"lower must be below upper, got {lower!r} and {upper!r}")
+    return Parameter(value, lower=float(lower), upper=float(upper), prior=prior)
+
+
+def positive(value: Any = 1.0, prior: tuple[float, float] | None = None) -> Parameter:
+    """A positive number to start from; `prior` is the mean and standard deviation of its logarithm."""
+    return Parameter(value, lower=0.0, prior=prior)
 
 
 class Parametrised(BaseEstimator):
@@ -21,6 +81,8 @@ class Parametrised(BaseEstimator):
     """
 
     static: tuple[str, ...] = ()
+    domains: ClassVar[dict[str, Interval]] = {}
+    """What each learnable parameter may be; positive numbers where nothing is said."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-_NAMES = ("cold_start", "sweep", "real_data", "factor", "graph", "flights")
+_NAMES = ("cold_start", "sweep", "real_data", "factor", "graph", "flights", "defaults", "calibration")
 
 
 def main() -> None:

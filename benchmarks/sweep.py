@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import best, load, show
 from npvi.graph import build_graph
-from npvi.inference import Data, fit_npvi
+from npvi.inference import Data, MeanFunction, SparseFactors, fit_posterior
 from npvi.inference.mean_solve import PrecisionSolver
 from npvi.kernels import RBF
 from npvi.likelihoods import LogNormal
@@ -36,7 +36,8 @@ def main() -> None:
 
         def fit(graph=graph, points=points, response=response, likelihood=likelihood):
             prior = NNGP(RBF(0.1, 1.0), 0.1, points, graph)
-            return fit_npvi(prior, Data(likelihood, response), np.empty((len(points), 0)))
+            mean = MeanFunction(prior, np.empty((len(points), 0)))
+            return fit_posterior(SparseFactors(prior), prior, Data(likelihood, response), mean)
 
         fit()
         prior = NNGP(RBF(0.1, 1.0), 0.1, points, graph)

@@ -184,6 +184,25 @@ def student_t(y, scale, df):
     )
 
 
+def negative_binomial(y, dispersion):
+    t, r = y[:, None], dispersion
+    constant = special.gammaln(t + r) - special.gammaln(r) - special.gammaln(t + 1.0)
+
+    def log_prob(f):
+        return constant - t * np.logaddexp(0.0, np.log(r) - f) - r * np.logaddexp(0.0, f - np.log(r))
+
+    return Observations(log_prob, lambda f: t - (t + r) * special.expit(f - np.log(r)))
+
+
+def gamma(y, shape):
+    t = y[:, None]
+    constant = shape * np.log(shape) - special.gammaln(shape) + (shape - 1.0) * np.log(t)
+    return Observations(
+        lambda f: constant - shape * (f + t * np.exp(-np.maximum(f, -500.0))),
+        lambda f: shape * (t * np.exp(-np.maximum(f, -500.0)) - 1.0),
+    )
+
+
 # -- the bound --------------------------------------------------------------------------------------------------------
 
 
@@ -221,7 +240,8 @@ class Bound:
         return self._rest(mu, L) + expected.sum(), in_mu, np.where(self.mask, in_L, 0.0)
 
     def maximum(self, rng, starts=5, scale=1.0, site_precision=1.0):
-        """The largest value that L-BFGS finds over (μ, L), the best of several random starts; and all of them.
+        """The largest value that L-BFGS finds over (μ, L), the best of several random starts; and all of them. Where it
+        is stays in `best`.
 
         Coordinates are whitened by the prior plus a guess of the sites, column by column: a linear change of
         variables, but for the logarithm that keeps the diagonal positive.
@@ -266,6 +286,8 @@ class Bound:
                     objective, start, jac=True, method="L-BFGS-B", bounds=limits, options=options
                 )
             found.append(-float(result.fun))
+            if found[-1] == max(found):
+                self.best = unpack(result.x)[:2]
         return max(found), found
 
 
@@ -295,6 +317,11 @@ class DenseGP:
         """Latent mean and variance at new points, `cross` their covariance with the training points."""
         gain = np.linalg.solve(self.covariance + self.noise * np.eye(len(self.y)), cross.T).T
         return self.constant + gain @ (self.y - self.constant), prior_variance - np.sum(gain * cross, axis=1)
+
+    def what_the_constant_adds(self, cross):
+        """To the variance at new points, where the constant has a flat prior (ordinary kriging)."""
+        gain = np.linalg.solve(self.covariance + self.noise * np.eye(len(self.y)), np.ones(len(self.y)))
+        return (1.0 - cross @ gain) ** 2 / gain.sum()
 
     def with_best_constant(self):
         """The constant that maximises the marginal likelihood, by a general optimiser."""

@@ -14,7 +14,7 @@ from npvi.demo_picture import draw
 
 @pytest.fixture(scope="module")
 def result():
-    return run_demo(rows=600, seed=0, side=12)
+    return run_demo(rows=500, seed=0, side=12)
 
 
 def test_survey_is_what_it_says():
@@ -46,15 +46,25 @@ def test_surface_has_the_covariance_that_the_model_assumes():
 
 def test_scores(result):
     scores = result.scores
-    assert scores["fitted"] == 480
-    assert scores["held_out"] == 120
+    assert scores["fitted"] == 400
+    assert scores["held_out"] == 100
     assert scores["log_density"] > scores["baseline_log_density"]
     assert scores["correlation"] > 0.8
     assert 0.35 < scores["coverage_50"] < 0.65
     assert scores["coverage_90"] > 0.8
-    assert scores["squared_error_over_variance"] > 0.5
-    assert set(result.seconds) == {"simulate", "graph", "prior", "inference", "score", "map"}
+    assert 0.3 < scores["squared_error_over_variance"] < 3.0
+    assert scores["npvi_squared_error_over_variance"] > scores["squared_error_over_variance"]
+    assert set(result.seconds) == {"simulate", "learn", "prior", "inference", "score", "map", "npvi"}
     assert result.truth.shape == result.rate.shape == result.uncertainty.shape == (12, 12)
+
+
+def test_what_was_learned_stands_next_to_the_truth(result):
+    found, truth = result.learned["length scale"]
+    assert truth == LENGTH_SCALE
+    assert all(0.3 * truth < value < 3.0 * truth for value in found)
+    found, truth = result.learned["variance"]
+    assert 0.2 * truth < found[0] < 5.0 * truth
+    assert result.learned["level"][0][0] == pytest.approx(LEVEL, abs=1.0)
 
 
 def test_picture_leaves_no_trace(result):

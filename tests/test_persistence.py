@@ -19,7 +19,7 @@ from sklearn.base import clone
 import npvi
 from npvi import model_file, persistence
 from npvi.kernels import RBF, Custom, Matern32, Subset
-from npvi.likelihoods import Bernoulli, Likelihood, Poisson
+from npvi.likelihoods import Bernoulli, Likelihood, Poisson, StudentT
 from npvi.persistence import ModelFileError, describe, load, save
 
 RNG = np.random.default_rng(0)
@@ -30,7 +30,12 @@ NEW = RNG.uniform(0, 5, size=(20, 2))
 
 @pytest.fixture(scope="module")
 def model():
-    return npvi.GPRegressor("poisson", Matern32(2.0), mean="constant", n_neighbors=6, random_state=3).fit(X, Y)
+    return npvi.GPRegressor("poisson", Matern32(2.0), n_neighbors=6, random_state=3, learn=False).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def factor_model():
+    return npvi.GPRegressor("poisson", Matern32(2.0), n_neighbors=6, method="npvi", learn=False).fit(X, Y)
 
 
 @pytest.fixture
@@ -90,7 +95,9 @@ def test_saving_twice_gives_the_same_bytes(model, path, tmp_path):
 )
 def test_classifier_keeps_its_labels(labels, dtype, path):
     y = labels[np.minimum((X[:, 0] > 2.5).astype(int), len(labels) - 1)]
-    model = npvi.GPClassifier(Bernoulli("probit"), n_neighbors=6).fit(X, y)
+    # with one label only, the best constant would be infinite
+    mean = "zero" if len(labels) == 1 else "constant"
+    model = npvi.GPClassifier(Bernoulli("probit"), n_neighbors=6, mean=mean, learn=False).fit(X, y)
     model.save(path)
     again = npvi.load(path)
     assert again.classes_.dtype == dtype
@@ -100,7 +107,7 @@ def test_classifier_keeps_its_labels(labels, dtype, path):
 
 
 def test_mixed_labels_are_refused(path):
-    model = npvi.GPClassifier(n_neighbors=6).fit(X, (X[:, 0] > 2).astype(int))
+    model = npvi.GPClassifier(n_neighbors=6, learn=False).fit(X, (X[:, 0] > 2).astype(int))
     model.classes_ = np.array(["no", 1], dtype=object)
     with pytest.raises(ModelFileError, match="they must be all text, all numbers or all True/False"):
         model.save(path)
@@ -108,7 +115,7 @@ def test_mixed_labels_are_refused(path):
 
 def test_column_names_come_back(path):
     frame = pd.DataFrame(X, columns=["lon", "lat"])
-    model = npvi.GPRegressor("poisson", n_neighbors=6).fit(frame, Y)
+    model = npvi.GPRegressor("poisson", n_neighbors=6, learn=False).fit(frame, Y)
     model.save(path)
     again = npvi.load(path)
     assert again.feature_names_in_.tolist() == ["lon", "lat"]
@@ -126,6 +133,7 @@ def test_parameters_of_every_kind_come_back(path):
         n_neighbors=np.int64(5),
         order=order,
         random_state=np.random.RandomState(4),
+        learn=False,
     ).fit(X, Y)
     model.save(path)
     again = npvi.load(path)
@@ -139,13 +147,92 @@ def test_parameters_of_every_kind_come_back(path):
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_tiny_models(rows, path):
-    model = npvi.GPRegressor("poisson", n_neighbors=1).fit(X[:rows], Y[:rows])
+    model = npvi.GPRegressor("poisson", mean="zero", n_neighbors=1, learn=False).fit(X[:rows], Y[:rows])
     model.save(path)
     same_predictions(npvi.load(path), model)
 
 
+@pytest.mark.parametrize("which", ["model", "factor_model"])
+def test_either_posterior(which, path, request):
+    fitted = request.getfixturevalue(which)
+    fitted.save(path)
+    again = npvi.load(path)
+    assert type(again.posterior_) is type(fitted.posterior_)
+    same_predictions(again, fitted)
+    draws = [m.predict_dist(NEW).joint_sample(5, seed=1) for m in (again, fitted)]
+    np.testing.assert_array_equal(*draws)
+    np.testing.assert_array_equal(again.posterior_.variance, fitted.posterior_.variance)
+
+
+def test_draws_in_single_precision(path, monkeypatch):
+    monkeypatch.setattr("npvi.inference.full._DENSE", 10)
+    fitted = npvi.GPRegressor("poisson", Matern32(2.0), n_neighbors=6, learn=False).fit(X, Y)
+    assert fitted.posterior_.draws.dtype == np.float32
+    fitted.save(path)
+    assert npvi.load(path).posterior_.draws.dtype == np.float32
+    same_predictions(npvi.load(path), fitted)
+
+
+def test_covariates_and_data_come_back(path):
+    frame = pd.DataFrame({"height": RNG.normal(100.0, 20.0, size=len(X)), "lon": X[:, 0], "lat": X[:, 1]})
+    weight = RNG.uniform(0.5, 2.0, size=len(X))
+    trials = np.full(len(X), 9.0)
+    fitted = npvi.GPRegressor(
+        "binomial", "rbf", mean="linear", coords=("lon", "lat"), coefficient_scale=2.0, n_neighbors=6, learn=False
+    )
+    fitted.fit(frame, np.minimum(Y, 9), sample_weight=weight, trials=trials)
+    fitted.save(path)
+    again = npvi.load(path)
+    assert again.coords == ["lon", "lat"]
+    assert again.n_features_in_ == 3
+    same_predictions(again, fitted, frame)
+    np.testing.assert_array_equal(again.mean_coefficients_, fitted.mean_coefficients_)
+    np.testing.assert_array_equal(again.trend_.sensitivity, fitted.trend_.sensitivity)
+    np.testing.assert_array_equal(again.trend_.covariance, fitted.trend_.covariance)
+    np.testing.assert_array_equal(again.basis_, fitted.basis_)
+    assert again.linear_part_.names == ("constant", "height")
+    order = again.graph_.order
+    np.testing.assert_array_equal(again.data_.y, np.minimum(Y, 9)[order])
+    np.testing.assert_array_equal(again.data_.row["trials"], trials)
+    np.testing.assert_array_equal(again.data_.weight, weight[order])
+    about = describe(path)["coefficients"]
+    value, error = about["height"]
+    assert value == fitted.mean_coefficients_[1]
+    assert 0.0 < error < 0.1
+
+
+def test_what_was_said_about_parameters_and_what_was_learned(path):
+    kernel = RBF(npvi.parameters.bounded(1.0, 0.5, 3.0), npvi.parameters.fixed(1.0))
+    likelihood = StudentT(npvi.parameters.positive(0.5, prior=(-1.0, 0.5)), npvi.parameters.fixed(4.0))
+    y = np.sin(X[:, 0]) + 0.1 * RNG.standard_t(4.0, size=len(X))
+    fitted = npvi.GPRegressor(likelihood, kernel, npvi.parameters.fixed(0.01), n_neighbors=4).fit(X, y)
+    fitted.save(path)
+    again = npvi.load(path)
+    assert again.kernel.length_scale == kernel.length_scale
+    assert again.likelihood.scale == likelihood.scale
+    assert again.nugget == fitted.nugget
+    assert again.nugget_ == fitted.nugget_ == 0.01
+    assert again._said == fitted._said
+    assert again.kernel_.length_scale == fitted.kernel_.length_scale != 1.0
+    assert again.fit_info_ == fitted.fit_info_
+    assert again.fit_info_["learning"]["evaluations"] > 1
+    same_predictions(again, fitted)
+
+
+@pytest.mark.parametrize("which", ["model", "factor_model"])
+def test_loaded_model_takes_new_rows_and_sums_up(which, path, tmp_path, request):
+    request.getfixturevalue(which).save(path)
+    again, other = npvi.load(path), npvi.load(path)
+    pd.testing.assert_frame_equal(again.summary(), request.getfixturevalue(which).summary())
+    again.update(NEW, np.ones(len(NEW)))
+    other.update(NEW, np.ones(len(NEW)))
+    assert again.graph_.n_points == len(X) + len(NEW)
+    again.save(tmp_path / "longer.npvi")
+    same_predictions(npvi.load(tmp_path / "longer.npvi"), other, X)
+
+
 def test_text_parameters_and_paths_as_text(path):
-    model = npvi.GPRegressor("poisson", "rbf", n_neighbors=6).fit(X, Y)
+    model = npvi.GPRegressor("poisson", "rbf", n_neighbors=6, learn=False).fit(X, Y)
     model.save(str(path))
     assert npvi.load(str(path)).kernel == "rbf"
 
@@ -180,7 +267,7 @@ class Shifted(Likelihood):
 
 @pytest.mark.parametrize("kernel", [cauchy, Custom(cauchy), Custom(lambda x, z: cauchy(x, z), name="cauchy")])
 def test_custom_function_is_asked_for_by_name(kernel, path):
-    model = npvi.GPRegressor("poisson", kernel, n_neighbors=6).fit(X, Y)
+    model = npvi.GPRegressor("poisson", kernel, n_neighbors=6, learn=False).fit(X, Y)
     model.save(path)
     with pytest.raises(ModelFileError, match=r'a function of your own called \'cauchy\'.*custom=\{"cauchy"'):
         npvi.load(path)
@@ -188,18 +275,34 @@ def test_custom_function_is_asked_for_by_name(kernel, path):
 
 
 def test_custom_function_without_a_name_is_refused(path):
-    model = npvi.GPRegressor("poisson", lambda x, z: cauchy(x, z), n_neighbors=6).fit(X, Y)
+    model = npvi.GPRegressor("poisson", lambda x, z: cauchy(x, z), n_neighbors=6, learn=False).fit(X, Y)
     with pytest.raises(ModelFileError, match="its function has no name"):
         model.save(path)
     assert not path.exists()
 
 
 def test_likelihood_of_the_users_own(path):
-    model = npvi.GPRegressor(Shifted(2.0), n_neighbors=6).fit(X, Y)
+    model = npvi.GPRegressor(Shifted(2.0), n_neighbors=6, learn=False).fit(X, Y)
     model.save(path)
     again = npvi.load(path)
     assert type(again.likelihood_) is Shifted
     np.testing.assert_array_equal(again.predict_dist(NEW).latent_mean, model.predict_dist(NEW).latent_mean)
+
+
+def cauchy_noise(y, f, scale):
+    return -jnp.log(jnp.pi * scale) - jnp.log1p(((y - f) / scale) ** 2)
+
+
+def test_noise_from_a_function_of_the_users_own(path):
+    noise = npvi.likelihoods.Custom(cauchy_noise, {"scale": npvi.parameters.bounded(0.3, 0.1, 2.0)})
+    model = npvi.GPRegressor(noise, "rbf", n_neighbors=6, learn=False).fit(X, np.sin(X[:, 0]))
+    model.save(path)
+    with pytest.raises(ModelFileError, match="a function of your own called 'cauchy_noise'"):
+        npvi.load(path)
+    again = npvi.load(path, custom={"cauchy_noise": cauchy_noise})
+    assert again.likelihood_.params == noise.params
+    assert again.likelihood_.support == noise.support
+    same_predictions(again, model)
 
 
 # -- files that cannot be written -------------------------------------------------------------------------------------
@@ -318,8 +421,14 @@ def test_something_appended(model, path):
 
 def test_newer_format(model, path):
     model.save(path)
-    path.write_bytes(path.read_bytes().replace(b"format 1\n", b"format 2\n", 1))
-    refused(path, r"was written by a newer npvi \(format 2\); this version reads up to 1: upgrade npvi")
+    path.write_bytes(path.read_bytes().replace(b"format 2\n", b"format 3\n", 1))
+    refused(path, r"was written by a newer npvi \(format 3\); this version reads format 2: upgrade npvi")
+
+
+def test_older_format(model, path):
+    model.save(path)
+    path.write_bytes(path.read_bytes().replace(b"format 2\n", b"format 1\n", 1))
+    refused(path, r"was written by an older npvi \(format 1\); this version reads format 2: fit the model again")
 
 
 # -- files made to do harm, whose checksum is right -------------------------------------------------------------------
@@ -366,7 +475,21 @@ def rewrite(model, path, change):
         (lambda m, a: a["parents"].__setitem__((0, 0), 0), "its parents are not earlier points"),
         (lambda m, a: a["order"].__setitem__(0, a["order"][1]), "its order does not name every point once"),
         (lambda m, a: a["spatial"].__setitem__(0, -1), "its spatial does not name every point once"),
-        (lambda m, a: a.update(factor_edges=a["factor_edges"][:, :2]), "its factor_edges is not a finite float64"),
+        (lambda m, a: a.update(draws=a["draws"][:-1]), "its draws is not a finite float32 or float64 array"),
+        (lambda m, a: a.update(draws=a["draws"][:, :0]), "its draws is not a finite float32 or float64 array"),
+        (lambda m, a: a.update(draws=a["draws"][:, 0]), "its draws is not a finite float32 or float64 array"),
+        (lambda m, a: a.update(draws=a["draws"].astype(np.int64)), "its draws is not a finite float32"),
+        (lambda m, a: a["draws"].__setitem__((3, 3), np.inf), "its draws is not a finite float32"),
+        (lambda m, a: a["variance"].__setitem__(3, 0.0), "its variance is not positive"),
+        (lambda m, a: m.update(posterior="guess"), "holds a posterior 'guess'"),
+        (lambda m, a: m.update(posterior="factor"), "it has no 'factor_diagonal'"),
+        (lambda m, a: a["coords"].__setitem__(0, 7), "its coords are not columns from 0 to 1"),
+        (lambda m, a: a.update(covariates=np.array([-1])), "its linear part does not fit its columns"),
+        (lambda m, a: a.update(basis=a["basis"][:-1]), "its basis is not a finite float64"),
+        (lambda m, a: a.update(sensitivity=np.zeros((60, 2))), "its sensitivity is not a finite float64"),
+        (lambda m, a: a["y"].__setitem__(0, 0.5), "cannot be Poisson"),
+        (lambda m, a: m["row"].append("exposure"), "it has no 'row_exposure'"),
+        (lambda m, a: a.update(weight=np.full(60, -1.0)), "its weight is negative"),
         (lambda m, a: a["X"].__setitem__(0, np.nan), "its X is not a finite"),
         (lambda m, a: a.update(mean=a["mean"].astype(np.float32)), "its mean is not a finite float64"),
         (lambda m, a: a.pop("mean"), "it has no 'mean'"),
@@ -380,4 +503,10 @@ def rewrite(model, path, change):
 def test_content_that_makes_no_sense(model, path, change, message):
     rewrite(model, path, change)
     with pytest.raises(ModelFileError, match=f"cannot be loaded: .*{message}"):
+        npvi.load(path)
+
+
+def test_factor_of_another_shape(factor_model, path):
+    rewrite(factor_model, path, lambda m, a: a.update(factor_edges=a["factor_edges"][:, :2]))
+    with pytest.raises(ModelFileError, match="its factor_edges is not a finite float64"):
         npvi.load(path)

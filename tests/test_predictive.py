@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from npvi.likelihoods import Bernoulli, Gaussian, LogNormal, Poisson
-from npvi.predictive import Predictive
+from npvi.predictive import Predictive, Total
 
 LIKELIHOODS = [
     Gaussian(0.3),
@@ -21,7 +21,7 @@ every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
 
 
 def predictive(likelihood, n=5):
-    row = {"exposure": np.linspace(0.5, 2.0, n)} if likelihood.extras else None
+    row = {"exposure": np.linspace(0.5, 2.0, n)} if "exposure" in likelihood.extras else None
     return Predictive(likelihood, np.linspace(-1.0, 1.0, n), np.linspace(0.1, 0.6, n), row)
 
 
@@ -71,6 +71,43 @@ def test_exposure_multiplies_the_mean():
     np.testing.assert_allclose(many.mean, 5.0 * one.mean)
 
 
+def with_joint(likelihood, n=5):
+    """Rows that share one standard normal, each with a shift of its own."""
+    p = predictive(likelihood, n)
+    shared = lambda draws, rng: p.latent_mean[:, None] + rng.standard_normal((1, draws))  # noqa: E731
+    return Predictive(likelihood, p.latent_mean, np.ones(n), p.row, shared)
+
+
+@every_likelihood
+def test_joint_draws(likelihood, monkeypatch):
+    p = with_joint(likelihood)
+    f, y = p.joint_latent_sample(300, seed=3), p.joint_sample(300, seed=3)
+    assert f.shape == y.shape == (300, 5)
+    np.testing.assert_allclose(np.diff(f, axis=1), np.broadcast_to(np.diff(p.latent_mean), (300, 4)), atol=1e-12)
+    np.testing.assert_array_equal(y, p.joint_sample(300, seed=np.random.default_rng(3)))
+    weights = np.arange(5.0)
+    np.testing.assert_allclose(p.total(weights, n=300, seed=3).draws, y @ weights, rtol=1e-12)
+    np.testing.assert_allclose(p.total(n=300, seed=3).draws, y.sum(axis=1), rtol=1e-12)
+    # a few draws and a few rows at a time
+    monkeypatch.setattr("npvi.predictive._LATENT", 5 * 7)
+    monkeypatch.setattr("npvi.predictive._RESPONSES", 7 * 2)
+    many = p.joint_sample(20_000, seed=3)
+    np.testing.assert_allclose(many.mean(axis=0), p.mean, atol=5.0 * p.std.max() / np.sqrt(20_000))
+    np.testing.assert_allclose(p.total(weights, n=50, seed=3).draws, p.joint_sample(50, seed=3) @ weights, rtol=1e-12)
+
+
+def test_total():
+    total = with_joint(Gaussian(0.3)).total(np.full(5, 0.2), level=0.8, n=20_000, seed=0)  # N(0, 1 + 0.3/5)
+    assert total.mean == pytest.approx(0.0, abs=0.04)
+    assert total.std == pytest.approx(np.sqrt(1.06), rel=0.03)
+    np.testing.assert_allclose(total.interval(), stats.norm(0.0, np.sqrt(1.06)).ppf([0.1, 0.9]), atol=0.06)
+    assert total.interval(0.5) == (total.quantile(0.25), total.quantile(0.75))
+    assert total.quantile([0.1, 0.9]).tolist() == list(total.interval())
+    assert "80 % from" in repr(total)
+    counts = with_joint(Poisson()).total(n=100, seed=0)
+    assert all(end == round(end) for end in counts.interval())
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -81,6 +118,17 @@ def test_exposure_multiplies_the_mean():
         (lambda p: p.log_prob([1.0, 2.0]), r"y must have one number per row, 5 in all; got shape \(2,\)"),
         (lambda p: p.log_prob([1, 2, 3, 4, 0.5]), "1 of 5 rows cannot be Poisson .*row 4: 0.5"),
         (lambda p: p.cdf(np.ones((5, 1))), "one number per row"),
+        (lambda p: p.joint_sample(), "joint draws need `joint`.*predict_dist"),
+        (lambda p: p.joint_latent_sample(), "joint draws need `joint`"),
+        (lambda p: p.total(), "joint draws need `joint`"),
+        (lambda p: p.joint_sample(0), "n is 0 but must be at least 1"),
+        (
+            lambda p: p.total(weights=np.ones(4)),
+            r"weights must be one finite number per row, 5 in all; got shape \(4,\)",
+        ),
+        (lambda p: p.total(weights=[1, 2, 3, 4, np.nan]), "weights must be one finite number.*got NaN"),
+        (lambda p: p.total(level=90), "level must be between 0 and 1, got 90"),
+        (lambda p: Total(np.ones(3)).interval(90), "level must be between 0 and 1, got 90"),
         (lambda p: Predictive(Poisson(), np.ones(2), np.ones(3)), "must have one number per row"),
         (lambda p: Predictive(Gaussian(), np.ones(2), np.ones(2), {"exposure": 1.0}), "takes no exposure"),
         (lambda p: Predictive(Gaussian(), np.ones(2), -np.ones(2)), "latent_var must not be negative"),

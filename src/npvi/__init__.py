@@ -10,39 +10,62 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from npvi import graph, kernels, likelihoods, posteriors
+    from npvi.diagnostics import Diagnosis, diagnose
     from npvi.estimators import GPClassifier, GPRegressor, log_score_scorer
+    from npvi.likelihoods import Custom as Likelihood
     from npvi.model_selection import GridResult, grid_search
+    from npvi.parameters import bounded, fixed, positive
     from npvi.persistence import load
+    from npvi.splitters import LeaveLocationOut, SpatialBlockSplit
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Diagnosis",
     "GPClassifier",
     "GPRegressor",
     "GridResult",
+    "LeaveLocationOut",
+    "Likelihood",
+    "SpatialBlockSplit",
+    "bounded",
+    "diagnose",
+    "fixed",
     "graph",
     "grid_search",
     "kernels",
     "likelihoods",
     "load",
     "log_score_scorer",
+    "positive",
     "posteriors",
 ]
 
 _HOMES = {
+    "Diagnosis": "diagnostics",
     "GPClassifier": "estimators",
     "GPRegressor": "estimators",
     "GridResult": "model_selection",
+    "LeaveLocationOut": "splitters",
+    "Likelihood": "likelihoods",
+    "SpatialBlockSplit": "splitters",
+    "bounded": "parameters",
+    "diagnose": "diagnostics",
+    "fixed": "parameters",
     "grid_search": "model_selection",
     "load": "persistence",
     "log_score_scorer": "estimators",
+    "positive": "parameters",
 }
+
+#: names that are something else at home: a likelihood of your own is made by ``npvi.Likelihood(log_prob, params)``
+_NAMES_AT_HOME = {"Likelihood": "Custom"}
 
 
 def __getattr__(name: str) -> Any:
     # Names are imported when they are first used: JAX and numba take a second that `npvi --help` shouldn't.
     if name in _HOMES:
-        value = getattr(importlib.import_module(f"npvi.{_HOMES[name]}"), name)
+        value = getattr(importlib.import_module(f"npvi.{_HOMES[name]}"), _NAMES_AT_HOME.get(name, name))
     elif name in __all__:
         value = importlib.import_module(f"npvi.{name}")
     else:

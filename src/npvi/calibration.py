@@ -16,7 +16,8 @@ def randomised_pit(prediction: Predictive, y: Any, seed: int | np.random.Generat
     """Where each response falls in its own predictive distribution: uniform on [0, 1] if the predictions are right.
 
     For responses that are whole numbers P(Y ≤ y) jumps; a random number between P(Y < y) and P(Y ≤ y) is taken, without
-    which no forecast of counts would look right.
+    which no forecast of counts would look right. So it is where 0 has a probability of its own, and on the side where
+    the true value of a censored response is.
 
     Examples
     --------
@@ -25,10 +26,16 @@ def randomised_pit(prediction: Predictive, y: Any, seed: int | np.random.Generat
     array([0.5, 1. ])
     """
     y = np.asarray(y, dtype=np.float64)
+    support, censored = prediction.likelihood.support, prediction.row.get("censored")
     upper = prediction.cdf(y)
-    if not prediction.likelihood.support.discrete:
+    lower = prediction.cdf(y - 1.0) if support.discrete else upper
+    atom = getattr(support, "atom", None)
+    if atom is not None:
+        lower = np.where(y == atom, 0.0, lower)
+    if censored is not None:
+        lower, upper = np.where(censored < 0.0, 0.0, lower), np.where(censored > 0.0, 1.0, upper)
+    if lower is upper:
         return upper
-    lower = prediction.cdf(y - 1.0)
     return lower + np.random.default_rng(seed).uniform(size=len(y)) * (upper - lower)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from npvi.parameters import Parametrised
+from npvi.parameters import Parameter, Parametrised
 
-__all__ = ["from_config", "to_config"]
+__all__ = ["from_config", "parameter_config", "parameter_from_config", "to_config"]
 
-_TYPE, _FUNCTION = "type", "function"
+#: the first key of an object says what it is
+_TYPE, _FUNCTION, _PARAMETER, _SUPPORT, _MAPPING = "type", "function", "parameter", "support", "mapping"
 
 
 def to_config(obj: Parametrised) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def to_config(obj: Parametrised) -> dict[str, Any]:
     {'type': 'RBF', 'length_scale': [1.0, 2.0], 'variance': 1.0}
     """
     parameters = obj.get_params(deep=False)
-    return {_TYPE: _type_name(type(obj)), **{name: _plain(obj, value) for name, value in parameters.items()}}
+    return {_TYPE: _type_name(type(obj)), **{name: _plain(obj, parameters[name]) for name in obj._get_param_names()}}
 
 
 def from_config(config: Mapping[str, Any], custom: Mapping[str, Callable] | None = None) -> Any:
@@ -62,9 +64,45 @@ def from_config(config: Mapping[str, Any], custom: Mapping[str, Callable] | None
     return known[name](**{key: _restored(value, custom or {}) for key, value in parameters.items()})
 
 
+def parameter_config(parameter: Parameter) -> dict[str, Any]:
+    """A number that is fixed, bounded or has a prior, in JSON's own types.
+
+    >>> from npvi.parameters import fixed
+    >>> parameter_config(fixed(0.5))
+    {'parameter': 0.5, 'fixed': True}
+    """
+    value = parameter.value
+    plain = np.asarray(value).tolist() if hasattr(value, "dtype") or isinstance(value, tuple) else value
+    said: dict[str, Any] = {_PARAMETER: plain}
+    for field in dataclasses.fields(parameter)[1:]:
+        here = getattr(parameter, field.name)
+        if here != field.default:
+            said[field.name] = list(here) if isinstance(here, tuple) else here
+    return said
+
+
+def parameter_from_config(config: Mapping[str, Any]) -> Parameter:
+    """The parameter that `parameter_config` described.
+
+    >>> parameter_from_config({"parameter": 1.0, "lower": 0.1, "upper": 10.0})
+    Parameter(value=1.0, fixed=False, lower=0.1, upper=10.0, prior=None)
+    """
+    said = dict(config)
+    value, prior = said.pop(_PARAMETER), said.pop("prior", None)
+    return Parameter(value, prior=None if prior is None else tuple(prior), **said)
+
+
 def _plain(owner: Parametrised, value: Any) -> Any:
+    from npvi.likelihoods.support import Support
+
     if isinstance(value, Parametrised):
         return to_config(value)
+    if isinstance(value, Parameter):
+        return parameter_config(value)
+    if isinstance(value, Support):
+        return {_SUPPORT: dataclasses.asdict(value)}
+    if isinstance(value, Mapping):
+        return {_MAPPING: {str(name): _plain(owner, item) for name, item in value.items()}}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if hasattr(value, "dtype"):
@@ -93,13 +131,21 @@ def _restored(value: Any, custom: Mapping[str, Callable]) -> Any:
                 f'pass custom={{"{name}": function}}'
             )
         return custom[name]
+    if isinstance(value, Mapping) and _PARAMETER in value:
+        return parameter_from_config(value)
+    if isinstance(value, Mapping) and _MAPPING in value:
+        return {name: _restored(item, custom) for name, item in value[_MAPPING].items()}
+    if isinstance(value, Mapping) and _SUPPORT in value:
+        from npvi.likelihoods.support import Support
+
+        return Support(**value[_SUPPORT])
     return value
 
 
 def _type_name(cls: type) -> str:
     """The class's name; with its module in front for classes that are not part of this library."""
     if cls.__module__.startswith("npvi."):
-        return cls.__name__
+        return str(getattr(cls, "config_name", cls.__name__))
     return f"{cls.__module__}:{cls.__qualname__}"
 
 

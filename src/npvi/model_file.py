@@ -20,8 +20,8 @@ from npvi.files import replacing, why_unwritable
 
 __all__ = ["FORMAT", "ModelFileError", "read", "write"]
 
-FORMAT = 1
-"""The version of the format that this version of npvi writes, and the newest that it reads."""
+FORMAT = 2
+"""The version of the format that this version of npvi writes, and the only one that it reads."""
 
 _MAGIC = b"npvi model\n"
 
@@ -90,7 +90,12 @@ def _check(file: BinaryIO) -> None:
     version = re.fullmatch(rb"format (\d{1,9})\n", file.readline(32))
     if version and int(version[1]) > FORMAT:
         raise ModelFileError(
-            f"was written by a newer npvi (format {int(version[1])}); this version reads up to {FORMAT}: upgrade npvi"
+            f"was written by a newer npvi (format {int(version[1])}); this version reads format {FORMAT}: upgrade npvi"
+        )
+    if version and int(version[1]) < FORMAT:
+        raise ModelFileError(
+            f"was written by an older npvi (format {int(version[1])}); this version reads format {FORMAT}: fit the "
+            "model again and save it"
         )
     checksum = re.fullmatch(rb"sha256 ([0-9a-f]{64})\n", file.readline(128))
     length = re.fullmatch(rb"length (\d{20})\n", file.readline(64))

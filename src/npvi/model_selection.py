@@ -51,8 +51,11 @@ def grid_search(
     validation: float | tuple[Any, Any] = 0.125,
     sample_weight: Any = None,
     exposure: Any = None,
+    trials: Any = None,
+    noise_variance: Any = None,
+    censored: Any = None,
 ) -> GridResult:
-    """Fit `model` for every combination of parameters and keep the best on a validation set.
+    """Fit `model` for every combination of parameters and keep the best on a validation set; nothing else is learned.
 
     The graph is built once and shared by all combinations that measure distance alike, and each fit starts from the
     previous one's posterior.
@@ -65,8 +68,9 @@ def grid_search(
         kernel or likelihood (``kernel__length_scale``), or a kernel parameter by its own name (``length_scale``,
         ``variance``). By default the paper's length scales, {0.05, 0.1, 0.5, 1, 1.5, 2, 2.5}.
     validation : share of the rows to hold out at random (1/8 of the training rows, the paper's 10 % of all), or a
-        tuple (X_val, y_val), or (X_val, y_val, exposure_val).
-    sample_weight, exposure : as in ``fit``.
+        tuple (X_val, y_val), or (X_val, y_val, extras) with extras the exposure of these rows, or a mapping from
+        names (``"trials"``, …) to values.
+    sample_weight, exposure, trials, noise_variance, censored : as in ``fit``.
 
     Examples
     --------
@@ -78,10 +82,11 @@ def grid_search(
     {'length_scale': 0.5}
     """
     grid = dict(grid) if grid is not None else {"length_scale": PAPER_LENGTH_SCALES}
-    model = clone(model).set_params(kernel=clone(as_kernel(model.kernel)))
+    model = clone(model).set_params(kernel=clone(as_kernel(model.kernel)), learn=False)
     names = {name: _parameter_name(model, name) for name in grid}
-    training, held_out = _split(model, X, y, sample_weight, exposure, validation)
-    X_train, y_train, weight, exposure_train = training
+    extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+    training, held_out = _split(model, X, y, sample_weight, extras, validation)
+    X_train, y_train, weight, row = training
     best, best_params, best_nlpd, previous = None, {}, np.inf, None
     rows = []
     combinations = list(itertools.product(*grid.values()))
@@ -92,11 +97,10 @@ def grid_search(
         started = time.perf_counter()
         X_checked, y_checked = check_response(candidate, X_train, y_train)
         weight_checked = check_weights(weight, X_checked)
-        extras = {"exposure": exposure_train}
         with warnings.catch_warnings():  # a grid is meant to reach too far
             warnings.simplefilter("ignore", ScaleWarning)
-            candidate._fit(X_checked, candidate._encode(y_checked), weight_checked, extras, previous)
-        nlpd = -candidate.log_score(held_out[0], held_out[1], exposure=held_out[2])
+            candidate._fit(X_checked, candidate._encode(y_checked), weight_checked, row, previous)
+        nlpd = -candidate.log_score(held_out[0], held_out[1], **held_out[2])
         rows.append({**params, "nlpd": nlpd, "elbo": candidate.elbo_, "seconds": time.perf_counter() - started})
         if nlpd < best_nlpd or best is None:
             best, best_params, best_nlpd = candidate, params, nlpd
@@ -117,12 +121,16 @@ def _parameter_name(model: BaseGP, name: str) -> str:
     )
 
 
-def _split(model, X, y, weight, exposure, validation):
-    """(X, y, weight, exposure) to train on and (X, y, exposure) to score on."""
+def _split(
+    model: BaseGP, X: Any, y: Any, weight: Any, extras: dict[str, Any], validation: float | tuple[Any, ...]
+) -> tuple[tuple[Any, Any, Any, dict[str, Any]], tuple[Any, Any, dict[str, Any]]]:
+    """(X, y, weight, extras) to train on and (X, y, extras) to score on."""
     if isinstance(validation, tuple):
         if len(validation) not in (2, 3):
-            raise ValueError("validation must be a share of the rows, (X_val, y_val) or (X_val, y_val, exposure_val)")
-        return (X, y, weight, exposure), (*validation, None)[:3]
+            raise ValueError("validation must be a share of the rows, (X_val, y_val) or (X_val, y_val, extras)")
+        X_val, y_val, more = (*validation, None)[:3]
+        more = dict(more) if isinstance(more, Mapping) else {"exposure": more}
+        return (X, y, weight, extras), (X_val, y_val, more)
     if not 0.0 < validation < 1.0:
         raise ValueError(f"validation must be between 0 and 1, got {validation!r}")
     from sklearn.model_selection import train_test_split  # a slow import, needed only here
@@ -131,8 +139,11 @@ def _split(model, X, y, weight, exposure, validation):
         np.arange(len(y)), test_size=validation, random_state=0 if model.random_state is None else model.random_state
     )
 
-    def take(values, rows):
-        return None if values is None else _safe_indexing(values, rows)
+    def take(values: Any, rows: Any) -> Any:
+        return values if values is None or np.ndim(values) == 0 else _safe_indexing(values, rows)
 
-    training = tuple(take(values, train) for values in (X, y, weight, exposure))
-    return training, tuple(take(values, held_out) for values in (X, y, exposure))
+    def take_all(rows: Any) -> dict[str, Any]:
+        return {name: take(values, rows) for name, values in extras.items()}
+
+    training = (take(X, train), take(y, train), take(weight, train), take_all(train))
+    return training, (take(X, held_out), take(y, held_out), take_all(held_out))

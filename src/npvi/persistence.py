@@ -10,13 +10,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from npvi import model_file
-from npvi.config import from_config, to_config
+from npvi.config import from_config, parameter_config, parameter_from_config, to_config
+from npvi.estimators.linear_part import LinearPart
 from npvi.graph import Graph
+from npvi.inference import Data, Trend
 from npvi.kernels import as_kernel
+from npvi.likelihoods import as_likelihood
 from npvi.model_file import FORMAT, ModelFileError
 from npvi.parallel import threads
-from npvi.parameters import Parametrised
-from npvi.posteriors import FactorPosterior
+from npvi.parameters import Parameter, Parametrised
+from npvi.posteriors import DrawsPosterior, FactorPosterior
 from npvi.priors import NNGP
 from npvi.sparse import Triangular
 
@@ -25,6 +28,8 @@ __all__ = ["FORMAT", "ModelFileError", "describe", "load", "save"]
 _ESTIMATORS = ("GPRegressor", "GPClassifier")
 #: kinds of arrays that NumPy can only pickle: objects and its own strings
 _PICKLED = "OT"
+#: parameters that may be functions, and what those become
+_FUNCTIONS: dict[str, Callable[[Any], Parametrised]] = {"kernel": as_kernel, "likelihood": as_likelihood}
 
 
 def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
@@ -45,7 +50,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
     Examples
     --------
     >>> import npvi, tempfile
-    >>> model = npvi.GPRegressor(n_neighbors=2).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> model = npvi.GPRegressor(n_neighbors=2, learn=False).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
     >>> path = os.path.join(tempfile.mkdtemp(), "model.npvi")
     >>> save(model, path, notes={"target": "count"})
     >>> describe(path)["notes"]
@@ -73,13 +78,13 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = N
     Raises
     ------
     ModelFileError
-        Where the file is not a model, is damaged, or was written by a newer version of npvi.
+        Where the file is not a model, is damaged, or was written in another format: by a newer or much older npvi.
 
     Examples
     --------
     >>> import npvi, tempfile
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> model = npvi.GPRegressor(n_neighbors=5).fit(X, np.sin(X[:, 0]))
+    >>> model = npvi.GPRegressor(kernel="rbf", learn=False, n_neighbors=5).fit(X, np.sin(X[:, 0]))
     >>> path = os.path.join(tempfile.mkdtemp(), "model.npvi")
     >>> model.save(path)
     >>> bool(load(path).predict([[1.5]])[0] == model.predict([[1.5]])[0])
@@ -101,9 +106,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     --------
     >>> import npvi, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "model.npvi")
-    >>> npvi.GPRegressor(n_neighbors=2).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0]).save(path)
+    >>> model = npvi.GPRegressor(kernel="rbf", learn=False, n_neighbors=2).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> model.save(path)
     >>> describe(path)["n_rows"], describe(path)["kernel"]["type"]
-    (3, 'Matern32')
+    (3, 'RBF')
     """
     return model_file.read(path, with_arrays=False)[0]
 
@@ -121,20 +127,28 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
         check_is_fitted(model)
     except ValueError:
         raise ModelFileError(f"this {name} is not fitted yet: call fit before save") from None
-    graph, prior, posterior = model.graph_, model.prior_, model.posterior_
-    if not (isinstance(prior, NNGP) and isinstance(posterior, FactorPosterior)):
-        raise ModelFileError(f"{type(prior).__name__} with {type(posterior).__name__} cannot be saved")
-    arrays = {
+    graph, prior, part, trend, data = model.graph_, model.prior_, model.linear_part_, model.trend_, model.data_
+    if not isinstance(prior, NNGP):
+        raise ModelFileError(f"a {type(prior).__name__} cannot be saved")
+    kind, arrays = _posterior_arrays(model.posterior_)
+    arrays |= {
         "order": graph.order,
         "parents": graph.parents,
         "spatial": graph.spatial,
         "X": prior.X,
-        "mean": posterior.mean,
-        "factor_diagonal": posterior.factor.diagonal,
-        "factor_edges": posterior.factor.edges,
-        "site_precision": posterior.site_precision,
-        "mean_coefficients": np.asarray(model.mean_coefficients_, dtype=np.float64),
+        "coords": part.coords,
+        "covariates": part.covariates,
+        "center": part.center,
+        "scale": part.scale,
+        "basis": model.basis_,
+        "coefficients": trend.coefficients,
+        "coefficient_covariance": trend.covariance,
+        "sensitivity": trend.sensitivity,
+        "y": data.y,
+        **{f"row_{name}": values for name, values in data.row.items()},
     }
+    if data.weight is not None:
+        arrays["weight"] = data.weight
     parameters = model.get_params(deep=False)
     if not isinstance(parameters["order"], str):
         arrays["parameter_order"] = np.asarray(parameters.pop("order"))
@@ -146,6 +160,10 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
         "kernel": _config(model.kernel_),
         "likelihood": _config(model.likelihood_),
         "nugget": prior.nugget,
+        "posterior": kind,
+        "linear_part": {"constant": part.constant, "names": list(part.names)},
+        "coefficients": _coefficients(model),
+        "row": list(data.row),
         "n_rows": graph.n_points,
         "n_features_in": int(model.n_features_in_),
         "feature_names_in": None if names is None else [str(column) for column in names],
@@ -161,6 +179,27 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
     return metadata, arrays
 
 
+def _posterior_arrays(posterior: Any) -> tuple[str, dict[str, np.ndarray]]:
+    """Its kind and what it is made of."""
+    arrays = {"mean": posterior.mean, "site_precision": posterior.site_precision}
+    if isinstance(posterior, FactorPosterior):
+        return "factor", {
+            **arrays,
+            "factor_diagonal": posterior.factor.diagonal,
+            "factor_edges": posterior.factor.edges,
+        }
+    if isinstance(posterior, DrawsPosterior):
+        return "draws", {**arrays, "variance": posterior.variance, "draws": posterior.draws}
+    raise ModelFileError(f"a {type(posterior).__name__} cannot be saved")
+
+
+def _coefficients(model: Any) -> dict[str, list[float]]:
+    """For people: each coefficient of the mean and its standard error, for the covariates as they came."""
+    values, covariance = model.linear_part_.in_units(model.trend_.coefficients, model.trend_.covariance)
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return {name: [float(value), float(error)] for name, value, error in zip(model.linear_part_.names, values, errors)}
+
+
 def _config(obj: Parametrised) -> dict[str, Any]:
     try:
         return to_config(obj)
@@ -171,8 +210,12 @@ def _config(obj: Parametrised) -> dict[str, Any]:
 def _plain_parameter(name: str, value: Any) -> Any:
     if isinstance(value, Parametrised):
         return _config(value)
-    if name == "kernel" and callable(value):  # the user's own function
-        return _config(as_kernel(value))
+    if isinstance(value, Parameter):
+        return parameter_config(value)
+    if name in _FUNCTIONS and callable(value):  # the user's own
+        return _config(_FUNCTIONS[name](value))
+    if name == "coords" and isinstance(value, list | tuple | np.ndarray):
+        return [_plain_parameter(name, column) for column in value]
     if name == "random_state" and not isinstance(value, int | np.integer):
         return None  # a generator's state is no parameter
     if isinstance(value, np.generic):
@@ -215,52 +258,63 @@ def _unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Map
     name = metadata["estimator"]
     if name not in _ESTIMATORS:
         raise ValueError(f"it holds a {name!r}, which this version does not know")
-    _check_arrays(arrays, int(metadata["n_features_in"]))
-    parameters = {
-        key: from_config(value, custom) if isinstance(value, dict) else value
-        for key, value in metadata["parameters"].items()
-    }
+    _check_arrays(metadata, arrays)
+    parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
     if "parameter_order" in arrays:
         parameters["order"] = arrays["parameter_order"]
     model = getattr(estimators, name)(**parameters)
     kernel, likelihood = from_config(metadata["kernel"], custom), from_config(metadata["likelihood"], custom)
     kernel.validate(arrays["X"].shape[1])
     likelihood.validate()
+    y = likelihood.check_response(arrays["y"])
+    row = likelihood.check_row({name: arrays[f"row_{name}"] for name in metadata["row"]}, len(y), y)
     graph = Graph(arrays["order"], arrays["parents"], arrays["spatial"])
     model.kernel_, model.likelihood_, model.graph_ = kernel, likelihood, graph
+    model.nugget_ = float(metadata["nugget"])
     with threads(model.n_jobs):
-        model.prior_ = NNGP(kernel, float(metadata["nugget"]), arrays["X"], graph)
-    factor = Triangular(graph, arrays["factor_diagonal"], arrays["factor_edges"])
-    model.posterior_ = FactorPosterior(arrays["mean"], factor, arrays["site_precision"])
-    model.mean_coefficients_ = arrays["mean_coefficients"]
+        model.prior_ = NNGP(kernel, model.nugget_, arrays["X"], graph)
+    model.posterior_ = _posterior(metadata["posterior"], arrays, graph)
+    part = metadata["linear_part"]
+    columns = (arrays["coords"], arrays["covariates"])
+    model.linear_part_ = LinearPart(
+        *columns, bool(part["constant"]), arrays["center"], arrays["scale"], tuple(part["names"])
+    )
+    model.trend_ = Trend(arrays["coefficients"], arrays["coefficient_covariance"], arrays["sensitivity"])
+    model.basis_ = arrays["basis"]
+    model.data_ = Data(likelihood, y, row, arrays.get("weight"))
     model.elbo_, model.n_iter_, model.fit_info_ = metadata["elbo"], metadata["n_iter"], metadata["fit_info"]
-    model.n_features_in_ = arrays["X"].shape[1]
+    model.n_features_in_ = int(metadata["n_features_in"])
     if metadata["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(metadata["feature_names_in"], dtype=object)
     if name == "GPClassifier":
         labels = arrays["classes"]
         model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
+    model._said = model._parts(arrays["X"].shape[1])[-1]
     return model
 
 
-def _check_arrays(arrays: dict[str, np.ndarray], d: int) -> None:
+def _restored_parameter(value: Any, custom: Mapping[str, Callable]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return parameter_from_config(value) if "parameter" in value else from_config(value, custom)
+
+
+def _posterior(kind: str, arrays: dict[str, np.ndarray], graph: Graph) -> FactorPosterior | DrawsPosterior:
+    mean, site_precision = arrays["mean"], arrays["site_precision"]
+    if kind == "factor":
+        factor = Triangular(graph, arrays["factor_diagonal"], arrays["factor_edges"])
+        return FactorPosterior(mean, factor, site_precision)
+    return DrawsPosterior(mean, arrays["draws"], arrays["variance"], site_precision)
+
+
+def _check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Compiled loops trust what they are given: a wrong position in a stranger's file would read foreign memory."""
-    n, k = arrays["parents"].shape
-    expected: dict[str, tuple[type, tuple[int, ...]]] = {
-        "order": (np.int64, (n,)),
-        "parents": (np.int32, (n, k)),
-        "spatial": (np.int32, (n,)),
-        "X": (np.float64, (n, d)),
-        "mean": (np.float64, (n,)),
-        "factor_diagonal": (np.float64, (n,)),
-        "factor_edges": (np.float64, (n, k)),
-        "site_precision": (np.float64, (n,)),
-        "mean_coefficients": (np.float64, arrays["mean_coefficients"].shape[:1]),
-    }
-    for name, (dtype, shape) in expected.items():
+    for name, (dtypes, shape) in _expected(metadata, arrays).items():
         array = arrays[name]
-        if array.dtype != dtype or array.shape != shape or not np.isfinite(array).all():
-            raise ValueError(f"its {name} is not a finite {np.dtype(dtype)} array of shape {shape}")
+        if array.dtype not in dtypes or array.shape != shape or not np.isfinite(array).all():
+            kinds = " or ".join(str(np.dtype(dtype)) for dtype in dtypes)
+            raise ValueError(f"its {name} is not a finite {kinds} array of shape {shape}")
+    n, k = arrays["parents"].shape
     everyone = np.arange(n)
     for name in ("order", "spatial"):
         if not np.array_equal(np.sort(arrays[name]), everyone):
@@ -271,5 +325,53 @@ def _check_arrays(arrays: dict[str, np.ndarray], d: int) -> None:
     earlier = (parents >= 0) & (parents < everyone[:, None])
     if not (np.where(used, earlier, parents == -1).all() and (ascending | ~used[:, 1:]).all()):
         raise ValueError("its parents are not earlier points in ascending order")
+    d = int(metadata["n_features_in"])
+    for name in ("coords", "covariates"):
+        columns = arrays[name]
+        if len(np.unique(columns)) < len(columns) or not np.all((columns >= 0) & (columns < d)):
+            raise ValueError(f"its {name} are not columns from 0 to {d - 1}, each once")
+    for name in ("scale", "variance", "factor_diagonal"):
+        if name in arrays and not np.all(arrays[name] > 0.0):
+            raise ValueError(f"its {name} is not positive")
+    if "weight" in arrays and not np.all(arrays["weight"] >= 0.0):
+        raise ValueError("its weight is negative somewhere")
     if "classes" in arrays and (arrays["classes"].ndim != 1 or not 1 <= len(arrays["classes"]) <= 2):
         raise ValueError("its labels are not one or two")
+
+
+def _expected(
+    metadata: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> dict[str, tuple[tuple[type, ...], tuple[int, ...]]]:
+    """What kinds of numbers each array may hold, and its shape."""
+    n, k = arrays["parents"].shape
+    (n_coords,), (n_covariates,) = arrays["coords"].shape, arrays["covariates"].shape
+    p = int(bool(metadata["linear_part"]["constant"])) + n_covariates
+    if len(metadata["linear_part"]["names"]) != p or n_coords < 1:
+        raise ValueError("its linear part does not fit its columns")
+    shapes: dict[str, tuple[int, ...]] = {
+        "X": (n, n_coords),
+        "y": (n,),
+        "mean": (n,),
+        "site_precision": (n,),
+        "center": (n_covariates,),
+        "scale": (n_covariates,),
+        "basis": (n, p),
+        "coefficients": (p,),
+        "coefficient_covariance": (p, p),
+        "sensitivity": (n, p),
+        **{f"row_{name}": (n,) for name in metadata["row"]},
+    }
+    kinds: dict[str, tuple[tuple[type, ...], tuple[int, ...]]] = {}
+    if "weight" in arrays:
+        shapes["weight"] = (n,)
+    if metadata["posterior"] == "factor":
+        shapes |= {"factor_diagonal": (n,), "factor_edges": (n, k)}
+    elif metadata["posterior"] == "draws":
+        shapes["variance"] = (n,)
+        draws = arrays["draws"]
+        kinds["draws"] = ((np.float32, np.float64), (n, max(1, draws.shape[-1] if draws.ndim else 1)))
+    else:
+        raise ValueError(f"it holds a posterior {metadata['posterior']!r}, which this version does not know")
+    kinds |= {"order": ((np.int64,), (n,)), "parents": ((np.int32,), (n, k)), "spatial": ((np.int32,), (n,))}
+    kinds |= {"coords": ((np.int64,), (n_coords,)), "covariates": ((np.int64,), (n_covariates,))}
+    return kinds | {name: ((np.float64,), shape) for name, shape in shapes.items()}

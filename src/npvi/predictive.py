@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from npvi.graph.checks import check_count
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.moments import predictive_moments
 from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
 
-__all__ = ["Predictive"]
+__all__ = ["Predictive", "Total"]
+
+#: joint draws of f held at a time, over all rows, and responses drawn at a time
+_LATENT, _RESPONSES = 2**24, 2**20
 
 
 class Predictive:
@@ -27,6 +32,8 @@ class Predictive:
     latent_mean, latent_var : arrays of shape (rows,)
     row : dict of arrays of shape (rows,), optional
         What the likelihood takes besides y, such as ``{"exposure": …}``.
+    joint : callable (n, rng) → array of shape (rows, n), optional
+        Joint draws of f over all rows; a fitted model gives it, and without it there are no joint draws.
 
     Examples
     --------
@@ -42,9 +49,15 @@ class Predictive:
     """
 
     def __init__(
-        self, likelihood: Likelihood, latent_mean: Any, latent_var: Any, row: dict[str, Any] | None = None
+        self,
+        likelihood: Likelihood,
+        latent_mean: Any,
+        latent_var: Any,
+        row: dict[str, Any] | None = None,
+        joint: Callable[[int, np.random.Generator], np.ndarray] | None = None,
     ) -> None:
         self.likelihood = likelihood
+        self.joint = joint
         self.latent_mean: np.ndarray = np.asarray(latent_mean, dtype=np.float64)
         self.latent_var: np.ndarray = np.asarray(latent_var, dtype=np.float64)
         if self.latent_mean.ndim != 1 or self.latent_mean.shape != self.latent_var.shape:
@@ -121,7 +134,7 @@ class Predictive:
         return predictive_cdf(self.likelihood, y, self.latent_mean, self.latent_var, self.row)
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
-        """Draws of y, of shape (n, rows). Rows are drawn independently of each other.
+        """Draws of y, of shape (n, rows). Rows are drawn independently of each other; see `joint_sample`.
 
         >>> from npvi.likelihoods import Poisson
         >>> Predictive(Poisson(), np.zeros(4), np.ones(4)).sample(2, seed=0).shape
@@ -130,6 +143,98 @@ class Predictive:
         rng = np.random.default_rng(seed)
         f = rng.normal(self.latent_mean, np.sqrt(self.latent_var), size=(n, len(self)))
         return self.likelihood.sample(rng, f, **self.row)
+
+    def joint_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
+        """Draws of the whole surface of responses, of shape (n, rows): rows that lie close together go together.
+
+        >>> from npvi import GPRegressor
+        >>> X = np.linspace(0.0, 6.0, 50)[:, None]
+        >>> model = GPRegressor(n_neighbors=10).fit(X, np.sin(X[:, 0]))
+        >>> model.predict_dist([[1.0], [1.1], [9.0]]).joint_sample(4, seed=0).shape
+        (4, 3)
+        """
+        out = np.empty((check_count(n, "n"), len(self)))
+        for draws, rows, y in self._responses(n, seed):
+            out[draws, rows] = y
+        return out
+
+    def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
+        """Draws of the whole surface f, of shape (n, rows): those behind `joint_sample` with the same seed."""
+        out = np.empty((check_count(n, "n"), len(self)))
+        for draws, f in self._surfaces(n, _two_streams(seed)[0]):
+            out[draws] = f.T
+        return out
+
+    def total(
+        self,
+        weights: Any = None,
+        level: float = 0.9,
+        n: int = 500,
+        seed: int | np.random.Generator | None = None,
+    ) -> Total:
+        """The distribution of Σ weights · y over all rows, such as the birds in a county.
+
+        Surfaces are drawn a few at a time, so that memory stays bounded however many rows there are.
+
+        Parameters
+        ----------
+        weights : (rows,) numbers, optional
+            1 for every row where not given; 1 / rows gives the mean over rows.
+        level : float
+            Probability of ``interval()``.
+        n : int
+            Number of draws. The ends of a 90 % interval are then known to about 2/√n of a standard deviation.
+
+        Returns
+        -------
+        Total
+            with ``mean``, ``std``, ``quantile(q)``, ``interval()`` and ``draws``.
+
+        Examples
+        --------
+        >>> from npvi import GPRegressor
+        >>> X = np.linspace(0.0, 6.0, 50)[:, None]
+        >>> model = GPRegressor(likelihood="poisson", n_neighbors=10).fit(X, np.arange(50) % 4)
+        >>> total = model.predict_dist(X).total(seed=0)
+        >>> lower, upper = total.interval()
+        >>> bool(lower < 50 * 1.5 < upper)
+        True
+        """
+        check_count(n, "n")
+        if not 0.0 <= level <= 1.0:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        weights = np.ones(len(self)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if weights.shape != (len(self),) or not np.isfinite(weights).all():
+            raise ValueError(
+                f"weights must be one finite number per row, {len(self)} in all; got "
+                f"{'NaN or infinity' if weights.shape == (len(self),) else f'shape {weights.shape}'}"
+            )
+        totals = np.zeros(n)
+        for draws, rows, y in self._responses(n, seed):
+            totals[draws] += y @ weights[rows]
+        return Total(totals, level)
+
+    def _responses(self, n: int, seed: Any) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """Joint draws of y piece by piece: which draws, which rows, and the responses."""
+        latent, noise = _two_streams(seed)
+        for draws, f in self._surfaces(n, latent):
+            step = max(1, _RESPONSES // f.shape[1])
+            for start in range(0, len(self), step):
+                rows = slice(start, start + step)
+                row = {name: values[rows] for name, values in self.row.items()}
+                yield draws, rows, self.likelihood.sample(noise, f[rows].T, **row)
+
+    def _surfaces(self, n: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.ndarray]]:
+        """Joint draws of f, shape (rows, draws), a few draws at a time."""
+        if self.joint is None:
+            raise ValueError(
+                "joint draws need `joint`, which this Predictive was made without: take the one that "
+                "model.predict_dist(X) returns, or use `sample`, which draws every row on its own"
+            )
+        step = max(1, _LATENT // max(1, len(self)))
+        for start in range(0, n, step):
+            stop = min(n, start + step)
+            yield slice(start, stop), self.joint(stop - start, rng)
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -143,3 +248,57 @@ class Predictive:
         if y.shape not in [(), (len(self),)]:
             raise ValueError(f"y must have one number per row, {len(self)} in all; got shape {y.shape}")
         return np.array(np.broadcast_to(y, (len(self),)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Total:
+    """The distribution of a sum of responses, by its draws.
+
+    Attributes
+    ----------
+    draws : (n,)
+    level : probability of ``interval()``
+
+    Examples
+    --------
+    >>> total = Total(np.arange(101.0))
+    >>> total
+    Total(50 ± 29.2, 90 % from 5 to 95)
+    >>> total.quantile([0.25, 0.5])
+    array([25., 50.])
+    """
+
+    draws: np.ndarray
+    level: float = 0.9
+
+    @property
+    def mean(self) -> float:
+        """Mean over the draws."""
+        return float(self.draws.mean())
+
+    @property
+    def std(self) -> float:
+        """Standard deviation over the draws."""
+        return float(self.draws.std())
+
+    def quantile(self, q: float | Sequence[float] | np.ndarray) -> Any:
+        """The smallest draw that at least a part q of the draws doesn't exceed: a number, or an array for several q."""
+        values = np.quantile(self.draws, q, method="inverted_cdf")
+        return float(values) if np.ndim(values) == 0 else values
+
+    def interval(self, level: float | None = None) -> tuple[float, float]:
+        """The ends of the equal-tailed interval with probability `level`, by default the one asked for."""
+        level = self.level if level is None else level
+        if not 0.0 <= level <= 1.0:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
+
+    def __repr__(self) -> str:
+        lower, upper = self.interval()
+        return f"Total({self.mean:.6g} ± {self.std:.3g}, {100 * self.level:g} % from {lower:.6g} to {upper:.6g})"
+
+
+def _two_streams(seed: int | np.random.Generator | None) -> tuple[np.random.Generator, np.random.Generator]:
+    """One for f and one for the response: the same seed gives the same f with and without responses."""
+    seeds = np.random.default_rng(seed).integers(2**63, size=2)
+    return np.random.default_rng(seeds[0]), np.random.default_rng(seeds[1])

@@ -36,7 +36,7 @@ def folder(tmp_path_factory, survey):
     survey[:240].to_csv(folder / "survey.csv", index=False)
     survey[240:].to_csv(folder / "test.csv", index=False)
     survey[240:].to_parquet(folder / "test.parquet")
-    place = ["--inputs", "lon,lat", "--neighbors", "8", "--length-scale", "12"]
+    place = ["--inputs", "lon,lat", "--neighbors", "8", "--length-scale", "12", "--no-learn"]
     for target, name, options in [
         ("count", "birds", ["--likelihood", "poisson", "--exposure", "hours"]),
         ("present", "present", ["--classify"]),

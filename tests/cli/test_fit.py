@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
+from rich.progress import Progress
 
 import npvi as library
+from npvi.cli import settings
+from npvi.cli.display import _Bar
 from npvi.estimators import base as estimators
 from npvi.persistence import describe
 
-FIT = "fit survey.csv --target count --inputs lon,lat --likelihood poisson --neighbors 8"
+FIT = "fit survey.csv --target count --inputs lon,lat --likelihood poisson --neighbors 8 --no-learn"
 
 
 def test_summary_and_starting_values(npvi, survey):
@@ -20,7 +26,9 @@ def test_summary_and_starting_values(npvi, survey):
         "240",
         "lon, lat",
         "Poisson (link exp)",
-        "Matern32",
+        "Matern (length scale",
+        "as given, not learned",
+        "full, the best Gaussian",
         "ELBO",
         "per row",
         "converged",
@@ -34,12 +42,15 @@ def test_summary_and_starting_values(npvi, survey):
 
 
 def test_saved_model_is_the_library_s(npvi, survey, tmp_path):
-    done = npvi(f"{FIT} --length-scale 12 --exposure hours --mean zero --nugget 0.05 --save {{tmp}}/m.npvi")
+    done = npvi(
+        f"{FIT} --length-scale 12 --exposure hours --mean zero --nugget 0.05 --kernel matern32 --save {{tmp}}/m.npvi"
+    )
     assert done.exit_code == 0, done.output
     assert "Taken from the data" not in done.stderr
     loaded = library.load(tmp_path / "m.npvi")
     kernel = library.kernels.Matern32(length_scale=12.0, variance=1.0)
-    model = library.GPRegressor("poisson", kernel, nugget=0.05, n_neighbors=8, random_state=0)
+    settings = {"mean": "zero", "learn": False, "n_neighbors": 8, "random_state": 0}
+    model = library.GPRegressor("poisson", kernel, nugget=0.05, **settings)
     model.fit(survey[["lon", "lat"]][:240], survey["count"][:240], exposure=survey["hours"][:240])
     new = survey[["lon", "lat"]][240:]
     np.testing.assert_allclose(loaded.predict(new), model.predict(new), rtol=1e-10)
@@ -47,7 +58,7 @@ def test_saved_model_is_the_library_s(npvi, survey, tmp_path):
 
 
 def test_values_for_measurements_are_of_their_own_size(npvi, survey):
-    done = npvi("fit survey.csv --target temperature --inputs lon,lat --neighbors 8 --length-scale 12")
+    done = npvi("fit survey.csv --target temperature --inputs lon,lat --neighbors 8 --length-scale 12 --no-learn")
     assert done.exit_code == 0
     spread = float(f"{survey['temperature'][:240].var(ddof=0):.3g}")
     assert f"variance {spread:g} (that of the target); noise variance {0.1 * spread:.3g}" in done.stderr
@@ -55,13 +66,16 @@ def test_values_for_measurements_are_of_their_own_size(npvi, survey):
 
 def test_inputs_of_different_units_get_their_own_length_scales(npvi, survey, tmp_path):
     survey.assign(year=2000.0 + survey["lat"] / 1000, far=survey["lon"] * 1000)[:100].to_csv(tmp_path / "a.csv")
-    done = npvi("fit {tmp}/a.csv --target count --inputs far,year --likelihood poisson --neighbors 8")
+    done = npvi("fit {tmp}/a.csv --target count --inputs far,year --likelihood poisson --neighbors 8 --no-learn")
     assert done.exit_code == 0, done.output
     assert "a tenth of each input's extent" in done.stderr
 
 
 def test_grid_shows_its_table_and_keeps_the_best(npvi, tmp_path):
-    done = npvi(f"{FIT} --grid length_scale=0.01,12 --grid nugget=0.01,0.02 --save {{tmp}}/g.npvi --seed 1")
+    done = npvi(
+        f"{FIT.removesuffix(' --no-learn')} --grid length_scale=0.01,12 --grid nugget=0.01,0.02 --seed 1 "
+        "--save {tmp}/g.npvi"
+    )
     assert done.exit_code == 0, done.output
     for text in ("Values tried", "length scale", "nlpd", "← best", "minus the log density"):
         assert text in done.stdout
@@ -98,8 +112,120 @@ def test_other_formats(npvi, survey, tmp_path, ending):
         survey.to_parquet(path)
     else:
         survey.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
-    done = npvi(f"fit {path} --target count --inputs lon,lat --likelihood poisson --neighbors 8")
+    done = npvi(f"fit {path} --target count --inputs lon,lat --likelihood poisson --neighbors 8 --no-learn")
     assert done.exit_code == 0, done.output
+
+
+# -- learning, covariates, columns of data per row --------------------------------------------------------------------
+
+
+def test_learning_says_what_it_found(npvi, tmp_path):
+    done = npvi(
+        "fit survey.csv --target temperature --inputs lon,lat --neighbors 4 --kernel rbf --save {tmp}/m.npvi "
+        "--fix length_scale=30"
+    )
+    assert done.exit_code == 0, done.output
+    for text in ("learned, ", "evaluations", "length scale 30", "constant mean", "±", "nugget"):
+        assert text in done.stdout
+    model = library.load(tmp_path / "m.npvi")
+    assert model.kernel.length_scale == library.fixed(30.0)
+    assert model.kernel_.variance != model.kernel.variance
+    assert model.fit_info_["learning"]["evaluations"] > 1
+    about = npvi("info {tmp}/m.npvi").stdout
+    assert "yes, in" in about
+    assert "constant" in about
+
+
+def test_parameters_at_their_bounds_are_said(npvi, monkeypatch):
+    real = library.GPRegressor.fit
+
+    def fit(self, *args, **kwargs):
+        real(self, *args, **kwargs)
+        self.fit_info_ |= {"at_bound": ["kernel__length_scale", "nugget"]}
+        return self
+
+    monkeypatch.setattr(library.GPRegressor, "fit", fit)
+    done = npvi(f"{FIT} --length-scale 12")
+    assert "note: the length scale and the nugget are at their bounds" in done.stderr
+
+
+def test_covariates(npvi, survey, tmp_path):
+    done = npvi(
+        "fit survey.csv --target temperature --inputs lon,lat,hours --coords lon,lat --neighbors 8 --no-learn "
+        "--length-scale 12 --method npvi --save {tmp}/m.npvi"
+    )
+    assert done.exit_code == 0, done.output
+    assert "effect of hours" in done.stdout
+    assert "variances are too small" in done.stdout
+    model = library.load(tmp_path / "m.npvi")
+    assert model.coords == ["lon", "lat"]
+    assert len(model.mean_coefficients_) == 2
+    done = npvi("predict {tmp}/m.npvi test.csv --output {tmp}/out.csv")
+    assert done.exit_code == 0, done.output
+    expected = model.predict(survey[["lon", "lat", "hours"]][240:])
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")["mean"], expected, rtol=1e-6)
+    assert "effect" not in npvi(f"{FIT} --length-scale 12 --mean zero").stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "likelihood", "extra", "values"),
+    [
+        ("few", "binomial", "trials", 9),
+        ("temperature", "gaussian", "noise_variance", 0.5),
+        ("temperature", "censored_gaussian", "censored", 0),
+        ("count", "negative_binomial", "exposure", 2.0),
+    ],
+)
+def test_columns_of_data_per_row(npvi, survey, tmp_path, target, likelihood, extra, values):
+    table = survey.assign(few=np.minimum(survey["count"], 9), more=values)
+    if extra == "censored":
+        table["more"] = np.where(table["temperature"] > 20, 1, 0)
+    table.to_csv(tmp_path / "more.csv", index=False)
+    option = f"--{extra.replace('_', '-')} more"
+    done = npvi(
+        f"fit {{tmp}}/more.csv --target {target} --inputs lon,lat --neighbors 8 --length-scale 12 --no-learn "
+        f"--likelihood {likelihood} {option} --save {{tmp}}/m.npvi"
+    )
+    assert done.exit_code == 0, done.output
+    model = library.load(tmp_path / "m.npvi")
+    np.testing.assert_array_equal(model.data_.row[extra], table["more"].to_numpy()[model.graph_.order])
+    done = npvi(f"predict {{tmp}}/m.npvi {{tmp}}/more.csv --output {{tmp}}/out.csv {option}")
+    assert done.exit_code == 0, done.output
+    expected = model.predict(survey[["lon", "lat"]], **{extra: table["more"]})
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")["mean"], expected, rtol=1e-6)
+    done = npvi("predict {tmp}/m.npvi test.csv --output {tmp}/out.csv")
+    assert ("note: the model was fitted with" in done.stderr) == (extra != "censored")
+    done = npvi("score {tmp}/m.npvi {tmp}/more.csv --json")
+    assert f"'more' is taken as {extra.replace('_', ' ')}, as in the fit" in done.stderr
+    score = model.log_score(survey[["lon", "lat"]], table[target], **{extra: table["more"]})
+    assert json.loads(done.stdout)["mean_log_density"] == pytest.approx(score, rel=1e-9)
+
+
+def test_likelihood_with_numbers_of_its_own(npvi, survey, tmp_path):
+    done = npvi(f"{FIT} --likelihood negative_binomial --fix dispersion=3 --length-scale 12 --save {{tmp}}/m.npvi")
+    assert done.exit_code == 0, done.output
+    assert describe(tmp_path / "m.npvi")["likelihood"]["dispersion"] == 3.0
+    done = npvi(f"{FIT} --likelihood negative_binomial --length-scale 12")
+    assert "Taken from the data: dispersion" in done.stderr
+
+
+def test_ordered_categories(npvi, survey, tmp_path):
+    survey.assign(rank=np.minimum(survey["count"], 4)).to_csv(tmp_path / "ranks.csv", index=False)
+    done = npvi(
+        "fit {tmp}/ranks.csv --target rank --inputs lon,lat --likelihood ordinal --neighbors 8 --no-learn "
+        "--length-scale 12 --save {tmp}/m.npvi"
+    )
+    assert done.exit_code == 0, done.output
+    about = describe(tmp_path / "m.npvi")
+    assert len(about["likelihood"]["cuts"]) == 4
+    assert about["parameters"]["mean"] == "zero"
+
+
+def test_help_names_every_likelihood():
+    from npvi.likelihoods.registry import LIKELIHOODS
+
+    named = set(re.findall(r"[a-z_]{4,}", " ".join(settings.LIKELIHOOD_NAMES.values())))
+    assert set(LIKELIHOODS) <= named
 
 
 # -- wrong input ------------------------------------------------------------------------------------------------------
@@ -127,13 +253,25 @@ def refused(done, *texts, code=2):
         ("--likelihood poison", ["did you mean 'poisson'?"]),
         ("--likelihood gaussian --exposure hours", ["--exposure does not go with the Gaussian"]),
         ("--link logit", ["cannot be 'logit'. There are exp, softplus"]),
-        ("--noise-variance 1", ["--noise-variance does not go with"]),
+        ("--noise 1", ["--noise does not go with the Poisson likelihood"]),
+        ("--noise-variance hours", ["--noise-variance does not go with the Poisson likelihood; it is for gaussian"]),
+        ("--trials hours", ["--trials does not go with the Poisson likelihood"]),
+        ("--likelihood binomial --trials hours", ["column 'hours' must be whole numbers 1, 2, 3, …"]),
+        ("--likelihood censored_gaussian --censored hours", ["column 'hours' must be -1, 0 or 1 to be --censored"]),
+        ("--coords lon,height", ["--coords must be among the inputs; 'height'. There are lon, lat"]),
+        ("--coords lon,lon", ["--coords names 'lon' twice"]),
+        ("--method fast", ["--method cannot be 'fast'"]),
+        ("--fix length=1", ["--fix does not know 'length': did you mean 'length_scale'?"]),
+        ("--fix length_scale", ["--fix must look like length_scale=0.5"]),
+        ("--fix nugget=a", ["--fix nugget must be numbers"]),
+        ("--fix length_scale=3", ["--fix length_scale and --length-scale are both given"]),
+        ("--learn --grid nugget=0.1,0.2", ["--grid tries values instead of learning them"]),
         ("--kernel mattern32", ["did you mean 'matern32'?"]),
         ("--kernel linear --length-scale 1", ["has no length scale"]),
         ("--length-scale a", ["--length-scale must be numbers"]),
         ("--length-scale 1,2,3", ["3 numbers for 2 inputs"]),
         ("--length-scale 0", ["length_scale must be positive"]),
-        ("--mean linear", ["--mean cannot be 'linear'"]),
+        ("--mean linar", ["--mean cannot be 'linar': did you mean 'linear'?"]),
         ("--rule near", ["did you mean 'nearest'?"]),
         ("--grid length=1", ["--grid cannot vary 'length'"]),
         ("--grid 1,2", ["--grid must look like"]),
@@ -175,7 +313,10 @@ def test_missing_values(npvi, survey, tmp_path):
     holes.loc[7, "count"] = np.nan
     holes.loc[8, "temperature"] = np.nan  # not used
     holes.to_csv(tmp_path / "holes.csv", index=False)
-    command = "fit {tmp}/holes.csv --target count --inputs lon,lat --likelihood poisson --neighbors 8 --length-scale 12"
+    command = (
+        "fit {tmp}/holes.csv --target count --inputs lon,lat --likelihood poisson --neighbors 8 --length-scale 12 "
+        "--no-learn"
+    )
     refused(
         npvi(command), "3 of 300 rows have a missing or infinite value, in 'lat' (3), 'count' (1)", "--drop-missing"
     )
@@ -241,3 +382,19 @@ def test_interrupt_before_there_is_a_result(npvi, monkeypatch, tmp_path):
     done = npvi(f"{FIT} --length-scale 12 --save {{tmp}}/part.npvi")
     refused(done, "interrupted before there was a result", code=130)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_while_learning(npvi, monkeypatch, tmp_path):
+    interrupt(monkeypatch, "learn", 2)
+    done = npvi(f"{FIT.removesuffix(' --no-learn')} --save {{tmp}}/part.npvi")
+    refused(done, "interrupted before there was a result", code=130)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bar_shows_how_learning_goes():
+    bar = Progress(disable=True)
+    show = _Bar(bar, 1e-7)
+    show("learn", {"evaluation": 7, "bound": -1234.56})
+    assert bar.tasks[0].description == "learning: evaluation 7, bound -1,234.6"
+    show("iteration", {"elbo": -1200.0, "mean_residual": 1e-3, "covariance_residual": 1e-4})
+    assert bar.tasks[0].description == "iteration 0: bound -1,200.0, residual 1e-03"

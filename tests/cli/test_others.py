@@ -70,11 +70,45 @@ def test_score_of_the_wrong_thing(npvi, command, text):
 def test_labels_of_other_kinds(npvi, survey, tmp_path, labels):
     table = survey.assign(kind=np.array(labels)[(survey["count"] > 0).astype(int)])
     table.to_csv(tmp_path / "kinds.csv", index=False)
-    fit = "fit {tmp}/kinds.csv --target kind --inputs lon,lat --classify --neighbors 8 --length-scale 12"
+    fit = "fit {tmp}/kinds.csv --target kind --inputs lon,lat --classify --neighbors 8 --length-scale 12 --no-learn"
     assert npvi(f"{fit} --save {{tmp}}/m.npvi").exit_code == 0
     done = npvi("score {tmp}/m.npvi {tmp}/kinds.csv --json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["accuracy"] > 0.7
+
+
+@pytest.mark.parametrize("target", ["count", "present", "temperature"])
+def test_diagnose(npvi, tmp_path, target):
+    model = {"count": "birds", "present": "present", "temperature": "warmth"}[target]
+    done = npvi(f"diagnose {model}.npvi test.csv --plot {{tmp}}/d.png")
+    assert done.exit_code == 0, done.output
+    for text in ("on 60 rows", "mean log density", "Intervals", "Correlation of residuals"):
+        assert text in done.stdout
+    assert (tmp_path / "d.png").read_bytes()[1:4] == b"PNG"
+    assert ("'hours' is taken as exposure" in done.stderr) == (target == "count")
+
+
+def test_diagnose_is_the_library_s(npvi, folder, survey):
+    done = npvi("diagnose birds.npvi test.parquet --target count --exposure hours --more-neighbors")
+    new = survey[240:]
+    model = library.load(folder / "birds.npvi")
+    found = library.diagnose(model, new[["lon", "lat"]], new["count"], exposure=new["hours"], refit=True)
+    assert done.stdout.strip() == str(found).strip()
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("diagnose birds.npvi test.csv --plot d.gif", "--plot must end in .png, .pdf or .svg"),
+        ("diagnose birds.npvi test.csv --plot nowhere/d.png", "the folder 'nowhere' does not exist"),
+        ("diagnose birds.npvi test.csv --target cuont", "did you mean 'count'?"),
+        ("diagnose birds.npvi test.csv --target temperature", "cannot be Poisson"),
+    ],
+)
+def test_diagnose_of_the_wrong_thing(npvi, command, text):
+    done = npvi(command)
+    assert done.exit_code == 2
+    assert text in done.stderr
 
 
 def test_info(npvi, folder):
@@ -103,15 +137,17 @@ def test_info_of_a_damaged_file(npvi, folder, tmp_path):
 
 
 def test_demo(npvi, tmp_path):
-    done = npvi("demo --rows 400 --output {tmp}/demo.png")
+    done = npvi("demo --rows 200 --output {tmp}/demo.png")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "demo.png").read_bytes()[1:4] == b"PNG"
     for text in (
-        "320 fitted",
+        "160 fitted",
         "log density",
         "50% intervals",
         "correlation",
-        "about 1 would be right",
+        "length scale",
+        "the truth: 12",
+        "right; ",
         "seconds",
         "demo.png",
     ):
@@ -133,7 +169,7 @@ def test_interrupted_demo(npvi, monkeypatch, tmp_path):
     assert "npvi demo: interrupted" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["", "fit", "predict", "score", "info", "demo"])
+@pytest.mark.parametrize("command", ["", "fit", "predict", "score", "diagnose", "info", "demo"])
 def test_help_has_examples(npvi, command):
     done = npvi(f"{command} --help")
     assert done.exit_code == 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import oracle
-from npvi import GPRegressor
+from models import paper_regressor
 from npvi.kernels import RBF, Matern12, Matern32, Matern52, RationalQuadratic
 from npvi.likelihoods import Bernoulli, Gaussian, LogNormal, Poisson
 
@@ -87,7 +87,7 @@ class Problem:
 def fit_and_bound(problem, X, y, likelihood, observations, extra=None):
     """The fitted model, and the oracle's bound on its graph with the rows put in the graph's order."""
     kernel_class, dense_kernel = KERNELS[problem.kernel]
-    model = GPRegressor(
+    model = paper_regressor(
         likelihood,
         kernel=kernel_class(length_scale=problem.length_scale, variance=problem.variance),
         nugget=problem.nugget,

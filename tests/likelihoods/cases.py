@@ -7,74 +7,35 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special, stats
 
-from npvi.likelihoods import Bernoulli, Gaussian, Likelihood, LogNormal, Poisson
-from npvi.likelihoods.support import POSITIVE
+from npvi.likelihoods import (
+    Bernoulli,
+    Beta,
+    BetaBinomial,
+    Binomial,
+    CensoredGaussian,
+    CensoredLogNormal,
+    Exponential,
+    Gamma,
+    Gaussian,
+    HurdlePoisson,
+    Laplace,
+    Likelihood,
+    LogNormal,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    StudentT,
+    Tweedie,
+    Weibull,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
+)
 from npvi.precision import float64
 
-
-class Gamma(Likelihood):
-    """A continuous likelihood without a single closed form: the general routes have to do."""
-
-    support = POSITIVE
-    log_concave = True
-
-    def __init__(self, shape=3.0):
-        self.shape = shape
-
-    def log_prob(self, y, f):
-        a = self.shape
-        return a * (jnp.log(a) - f) + (a - 1.0) * jnp.log(y) - a * y * jnp.exp(-f) - gammaln(a)
-
-    def conditional_mean(self, f):
-        return jnp.exp(f)
-
-    def conditional_variance(self, f):
-        return jnp.exp(2.0 * f) / self.shape
-
-    def cdf(self, y, f):
-        return special.gammainc(self.shape, self.shape * np.maximum(y, 0.0) * np.exp(-f))
-
-    def sample(self, rng, f):
-        return rng.gamma(self.shape, np.exp(f) / self.shape)
-
-    def initial_latent(self, y):
-        return np.log(y)
-
-
-class StudentT(Likelihood):
-    """Not log-concave: with an outlier the posterior of f has two modes."""
-
-    resolution = 0.06  # poles at y ± 0.2i, a third of which is the scale that counts
-    static = ("df",)
-
-    def __init__(self, scale=0.1, df=4.0):
-        self.scale = scale
-        self.df = df
-
-    def log_prob(self, y, f):
-        half = 0.5 * (self.df + 1.0)
-        constant = gammaln(half) - gammaln(0.5 * self.df) - 0.5 * jnp.log(self.df * jnp.pi) - jnp.log(self.scale)
-        return constant - half * jnp.log1p(((y - f) / self.scale) ** 2 / self.df)
-
-    def conditional_mean(self, f):
-        return f
-
-    def conditional_variance(self, f):
-        return self.scale**2 * self.df / (self.df - 2.0) * jnp.ones_like(f)
-
-    def cdf(self, y, f):
-        return special.stdtr(self.df, (y - f) / self.scale)
-
-    def sample(self, rng, f):
-        return f + self.scale * rng.standard_t(self.df, np.shape(f))
-
-    def initial_latent(self, y):
-        return np.array(y)
+from . import references
 
 
 def softplus(f):
@@ -85,9 +46,20 @@ def softplus(f):
 class Case:
     likelihood: Likelihood
     given: Callable
-    """f, exposure → the SciPy distribution of y."""
+    """f and the extra of the row → the SciPy distribution of y."""
     responses: list[float]
     exposures: list[float] = field(default_factory=lambda: [1.0])
+    """What the extra is to be."""
+    extra: str | None = None
+    """The name of the data per row that the likelihood is given."""
+    growing: bool = False
+    """The moments grow like exp(f): beyond a grid at a large latent variance."""
+    kink: Callable | None = None
+    """y → the f at which log p(y | f) isn't smooth."""
+    steep: bool = False
+    """log p grows like exp(f), whose mean at a large latent variance is beyond quadrature."""
+    starts_at_mean: bool = True
+    """`initial_latent` is an f whose mean is about y."""
 
     @property
     def discrete(self) -> bool:
@@ -96,7 +68,7 @@ class Case:
     @cached_property
     def _compiled(self) -> Callable:
         def log_prob(f, y, exposure):
-            return self.likelihood.log_prob(y, f, **({"exposure": exposure} if self.likelihood.extras else {}))
+            return self.likelihood.log_prob(y, f, **({self.extra: exposure} if self.extra else {}))
 
         return jax.jit(jax.vmap(log_prob, in_axes=(0, None, None)))
 
@@ -110,29 +82,140 @@ class Case:
         return log_prob
 
     def row(self, exposure, n=1):
-        return {"exposure": np.full(n, exposure)} if self.likelihood.extras else {}
+        return {self.extra: np.full(n, exposure)} if self.extra else {}
 
     def log_prob(self, y, f, exposure=1.0):
         frozen = self.given(f, exposure)
         return frozen.logpmf(y) if self.discrete else frozen.logpdf(y)
 
 
+def weibull(f, e):
+    return stats.weibull_min(1.2, scale=np.exp(f) / special.gamma(1.0 + 1.0 / 1.2))
+
+
 CASES = {
-    "gaussian": Case(Gaussian(0.3), lambda f, e: stats.norm(f, np.sqrt(0.3)), [-2.0, 0.0, 5.5]),
-    "lognormal": Case(LogNormal(0.3), lambda f, e: stats.lognorm(np.sqrt(0.3), scale=np.exp(f)), [0.01, 1.0, 30.0]),
-    "poisson": Case(Poisson(), lambda f, e: stats.poisson(e * np.exp(f)), [0.0, 1.0, 40.0], [1.0, 2.5]),
+    "gaussian": Case(
+        Gaussian(0.3), lambda f, e: stats.norm(f, np.sqrt(0.3 + e)), [-2.0, 0.0, 5.5], [1e-6, 0.7], "noise_variance"
+    ),
+    "lognormal": Case(
+        LogNormal(0.3), lambda f, e: stats.lognorm(np.sqrt(0.3), scale=np.exp(f)), [0.01, 1.0, 30.0], growing=True
+    ),
+    "poisson": Case(
+        Poisson(), lambda f, e: stats.poisson(e * np.exp(f)), [0.0, 1.0, 40.0], [1.0, 2.5], "exposure", growing=True
+    ),
     "poisson-softplus": Case(
-        Poisson("softplus"), lambda f, e: stats.poisson(e * softplus(f)), [0.0, 1.0, 12.0], [1.0, 2.5]
+        Poisson("softplus"), lambda f, e: stats.poisson(e * softplus(f)), [0.0, 1.0, 12.0], [1.0, 2.5], "exposure"
     ),
     "bernoulli": Case(Bernoulli(), lambda f, e: stats.bernoulli(special.expit(f)), [0.0, 1.0]),
     "bernoulli-probit": Case(Bernoulli("probit"), lambda f, e: stats.bernoulli(special.ndtr(f)), [0.0, 1.0]),
-    "gamma": Case(Gamma(), lambda f, e: stats.gamma(3.0, scale=np.exp(f) / 3.0), [0.05, 1.0, 20.0]),
-    "student-t": Case(StudentT(), lambda f, e: stats.t(4.0, f, 0.1), [-1.0, 0.3, 4.0]),
+    "gamma": Case(Gamma(3.0), lambda f, e: stats.gamma(3.0, scale=np.exp(f) / 3.0), [0.05, 1.0, 20.0], growing=True),
+    "exponential": Case(Exponential(), lambda f, e: stats.expon(scale=np.exp(f)), [0.05, 1.0, 20.0], growing=True),
+    "weibull": Case(Weibull(1.2), weibull, [0.05, 1.0, 20.0], growing=True),
+    "beta": Case(
+        Beta(7.0), lambda f, e: stats.beta(7.0 * special.expit(f), 7.0 * special.expit(-f)), [0.003, 0.4, 0.98]
+    ),
+    "student-t": Case(StudentT(0.1, 4.0), lambda f, e: stats.t(4.0, f, 0.1), [-1.0, 0.3, 4.0]),
+    "laplace": Case(Laplace(0.4), lambda f, e: stats.laplace(f, 0.4), [-1.0, 0.3, 4.0], kink=lambda y: y),
+    "censored-gaussian": Case(CensoredGaussian(0.3), lambda f, e: stats.norm(f, np.sqrt(0.3)), [-2.0, 0.0, 5.5]),
+    "censored-lognormal": Case(
+        CensoredLogNormal(0.3), lambda f, e: stats.lognorm(np.sqrt(0.3), scale=np.exp(f)), [0.01, 1.0], growing=True
+    ),
+    "negative-binomial": Case(
+        NegativeBinomial(2.3),
+        lambda f, e: references.negative_binomial(e * np.exp(f), 2.3),
+        [0.0, 1.0, 40.0],
+        [1.0, 2.5],
+        "exposure",
+        growing=True,
+    ),
+    "negative-binomial-softplus": Case(
+        NegativeBinomial(0.7, "softplus"),
+        lambda f, e: references.negative_binomial(e * softplus(f), 0.7),
+        [0.0, 12.0],
+        [2.5],
+        "exposure",
+    ),
+    "zero-inflated-poisson": Case(
+        ZeroInflatedPoisson(0.2),
+        lambda f, e: references.WithZeros(0.2, stats.poisson(e * np.exp(f))),
+        [0.0, 1.0, 30.0],
+        [2.5],
+        "exposure",
+        growing=True,
+        steep=True,
+    ),
+    "zero-inflated-poisson-softplus": Case(
+        ZeroInflatedPoisson(0.05, "softplus"),
+        lambda f, e: references.WithZeros(0.05, stats.poisson(e * softplus(f))),
+        [0.0, 12.0],
+        [1.0, 2.5],
+        "exposure",
+    ),
+    "zero-inflated-negative-binomial": Case(
+        ZeroInflatedNegativeBinomial(0.1, 4.0),
+        lambda f, e: references.WithZeros(0.1, references.negative_binomial(e * np.exp(f), 4.0)),
+        [0.0, 1.0, 30.0],
+        [2.5],
+        "exposure",
+        growing=True,
+    ),
+    "hurdle-poisson": Case(
+        HurdlePoisson(0.3),
+        lambda f, e: references.WithZeros(0.3, references.PositivePoisson(e * np.exp(f))),
+        [0.0, 1.0, 30.0],
+        [2.5],
+        "exposure",
+        growing=True,
+        steep=True,
+        starts_at_mean=False,
+    ),
+    "hurdle-poisson-softplus": Case(
+        HurdlePoisson(0.6, "softplus"),
+        lambda f, e: references.WithZeros(0.6, references.PositivePoisson(e * softplus(f))),
+        [0.0, 1.0, 12.0],
+        [1.0, 2.5],
+        "exposure",
+        starts_at_mean=False,
+    ),
+    "binomial": Case(Binomial(), lambda f, e: stats.binom(e, special.expit(f)), [0.0, 3.0, 12.0], [12.0], "trials"),
+    "binomial-probit": Case(
+        Binomial("probit"), lambda f, e: stats.binom(e, special.ndtr(f)), [0.0, 3.0, 5.0], [5.0], "trials"
+    ),
+    "beta-binomial": Case(
+        BetaBinomial(3.0),
+        lambda f, e: references.beta_binomial(e, 3.0 * special.expit(f), 3.0 * special.expit(-f)),
+        [0.0, 2.0, 5.0],
+        [5.0],
+        "trials",
+    ),
+    "beta-binomial-probit": Case(
+        BetaBinomial(40.0, "probit"),
+        lambda f, e: references.beta_binomial(e, 40.0 * special.ndtr(f), 40.0 * special.ndtr(-f)),
+        [0.0, 2.0, 5.0],
+        [5.0],
+        "trials",
+    ),
+    "ordinal": Case(
+        Ordinal([-1.0, 0.2, 0.5, 2.0]),
+        lambda f, e: references.ordinal([-1.0, 0.2, 0.5, 2.0], f),
+        [0.0, 1.0, 2.0, 4.0],
+        starts_at_mean=False,
+    ),
+    "tweedie": Case(
+        Tweedie(1.5, 0.8),
+        lambda f, e: references.Tweedie(e * np.exp(f), 0.8),
+        [0.0, 0.03, 1.0, 20.0],
+        [1.0, 2.5],
+        "exposure",
+        growing=True,
+        steep=True,
+        starts_at_mean=False,
+    ),
 }
 LATENT = [(m, v) for m in (-2.0, 0.4, 3.0) for v in (1e-8, 1e-2, 1.0, 50.0, 300.0)]
 
 
-def integral(log_integrand, m, v, near=()):
+def integral(log_integrand, m, v, near=(), kink=None):
     """log ∫ exp(log_integrand(f)) N(f; m, v) df by brute force: a fine grid, refined where the mass is."""
     sd = np.sqrt(v)
     low, high = min([m, *near]) - 12.0 * sd, max([m, *near]) + 12.0 * sd
@@ -142,11 +225,25 @@ def integral(log_integrand, m, v, near=()):
         inside = np.flatnonzero(h > h.max() - 45.0)
         edges = f[max(inside[0] - 1, 0)], f[min(inside[-1] + 1, n - 1)]
         low, high = edges
+    if kink is not None:
+        f, weights = panels(low, high, kink)
+        h = log_integrand(f) - 0.5 * (f - m) ** 2 / v
+        return h.max() + np.log(np.exp(h - h.max()) @ weights) - 0.5 * np.log(2.0 * np.pi * v)
     return h.max() + np.log(np.trapezoid(np.exp(h - h.max()), f)) - 0.5 * np.log(2.0 * np.pi * v)
 
 
-def expectation(function, m, v):
+def expectation(function, m, v, kink=None):
     """E function(f) for f ~ N(m, v), by a fine grid in z."""
-    z = np.linspace(-11.0, 11.0, 100_001)
-    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
-    return np.trapezoid(function(m + np.sqrt(v) * z) * density, z)
+    z, weights = np.linspace(-11.0, 11.0, 100_001), np.full(100_001, 22.0 / 100_000)
+    if kink is not None:
+        z, weights = panels(-11.0, 11.0, (kink - m) / np.sqrt(v))
+    return (function(m + np.sqrt(v) * z) * np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)) @ weights
+
+
+def panels(low, high, kink):
+    """Nodes and weights on [low, high], as panels of Gauss–Legendre that end at the kink."""
+    middle = np.clip(kink, low, high)
+    ends = np.concatenate([np.linspace(low, middle, 401), np.linspace(middle, high, 401)])
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    width = np.diff(ends)[:, None]
+    return (ends[:-1, None] + width * 0.5 * (nodes + 1.0)).ravel(), (width * 0.5 * weights).ravel()

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npvi.likelihoods import Bernoulli, Gaussian, LogNormal, Poisson, curvatures, expectations
+from npvi.likelihoods import (
+    Bernoulli,
+    Gaussian,
+    LogNormal,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    Tweedie,
+    curvatures,
+    expectations,
+)
 
 MEANS = np.array([-2.0, 0.3, 1.5, 4.0, -1.0, 0.0])
 SDS = np.array([0.05, 0.4, 1.0, 2.5, 6.0, 1.7])
@@ -16,6 +26,9 @@ CASES = {
     "poisson softplus": (Poisson("softplus"), np.array([0.0, 3.0, 2.0, 7.0, 0.0, 5.0])),
     "logit": (Bernoulli(), np.array([0.0, 1.0, 1.0, 0.0, 0.0, 1.0])),
     "probit": (Bernoulli("probit"), np.array([0.0, 1.0, 1.0, 0.0, 0.0, 1.0])),
+    "negative binomial": (NegativeBinomial(1.5), np.array([0.0, 3.0, 2.0, 60.0, 0.0, 5.0])),
+    "ordinal": (Ordinal([-1.0, 0.5]), np.array([0.0, 1.0, 2.0, 2.0, 0.0, 1.0])),
+    "tweedie": (Tweedie(1.4, 0.6), np.array([0.0, 0.3, 2.0, 60.0, 0.0, 5.0])),
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from npvi.likelihoods import Gaussian, Likelihood, LogNormal, Poisson, expectations
+from npvi.likelihoods import Exponential, Gamma, Gaussian, Likelihood, LogNormal, Poisson, Weibull, expectations
 from npvi.likelihoods.expectations import _by_rule, _closed_form
 from npvi.likelihoods.quadrature import gauss_hermite, rule_of_tier, trapezoid
 from npvi.precision import float64
@@ -30,9 +30,9 @@ class Laplace(Likelihood):
 
 @every_case
 def test_value(case):
-    # exp(f) against a variance of 50 is beyond quadrature in double precision; Poisson has a closed form for
-    # it
-    usable = variances <= (1.0 if case.likelihood.__class__.__name__ == "Gamma" else 1e9)
+    # exp(−f) against a variance of 50 is beyond quadrature in double precision: these have closed forms for it
+    beyond = case.steep or isinstance(case.likelihood, (Exponential, Gamma, Weibull))
+    usable = variances <= (1.0 if beyond else 1e9)
     m, v = means[usable], variances[usable]
     for exposure in case.exposures:
         for y in case.responses:
@@ -40,11 +40,12 @@ def test_value(case):
             if isinstance(case.likelihood, Poisson) and case.likelihood.link == "exp":
                 expected = y * m - exposure * np.exp(m + v / 2) + stats.poisson.logpmf(y, exposure) + exposure
             else:
-                expected = [expectation(case.own_log_prob(y, exposure), *pair) for pair in zip(m, v)]
+                kink = case.kink and case.kink(y)
+                expected = [expectation(case.own_log_prob(y, exposure), *pair, kink) for pair in zip(m, v)]
             np.testing.assert_allclose(got, expected, rtol=2e-10, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "lognormal", "poisson"])
+@pytest.mark.parametrize("name", ["gaussian", "lognormal", "poisson", "gamma", "exponential", "weibull"])
 @pytest.mark.parametrize("v", [1e-4, 0.3, 2.0])
 def test_closed_forms_against_scipy_and_against_the_general_rule(name, v):
     case, m, sd = CASES[name], 0.4, np.sqrt(v)
@@ -68,10 +69,11 @@ def test_closed_forms_against_scipy_and_against_the_general_rule(name, v):
 def test_gradient_and_precision_are_derivatives_of_the_value(case, v):
     def value(m, v):
         n = len(y)
-        return expectations(case.likelihood, y, np.full(n, m), np.full(n, v), case.row(1.5, n)).value
+        return expectations(case.likelihood, y, np.full(n, m), np.full(n, v), case.row(case.exposures[-1], n)).value
 
     y, m, step = np.array(case.responses), 0.3, 1e-4
-    got = expectations(case.likelihood, y, np.full(len(y), m), np.full(len(y), v), case.row(1.5, len(y)))
+    row = case.row(case.exposures[-1], len(y))
+    got = expectations(case.likelihood, y, np.full(len(y), m), np.full(len(y), v), row)
     slope = (value(m + step, v) - value(m - step, v)) / (2 * step)
     np.testing.assert_allclose(got.gradient, slope, rtol=1e-6, atol=1e-7)
     bend = -2 * (value(m, v * (1 + step)) - value(m, v * (1 - step))) / (2 * step * v)

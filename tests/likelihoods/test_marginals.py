@@ -25,7 +25,8 @@ def test_log_prob(case):
             row = case.row(exposure, N)
             got = predictive_log_prob(case.likelihood, np.full(N, y), means, variances, row)
             start = float(case.likelihood.initial_latent(np.array([y]), **case.row(exposure))[0])
-            expected = [integral(case.own_log_prob(y, exposure), m, v, [start]) for m, v in LATENT]
+            kink = case.kink and case.kink(y)
+            expected = [integral(case.own_log_prob(y, exposure), m, v, [start], kink) for m, v in LATENT]
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8)
 
 
@@ -68,8 +69,7 @@ def test_log_prob_of_responses_far_from_anything():
 def test_moments(case):
     # exp(f) with a variance of 50 leaves the range of a grid of ±11 standard deviations: see the closed forms
     # below
-    grows_exponentially = case.likelihood.__class__.__name__ in ("LogNormal", "Gamma") or "Poisson()" in repr(case)
-    usable = variances <= (1.0 if grows_exponentially else 1e9)
+    usable = variances <= (1.0 if case.growing else 1e9)
     m, v = means[usable], variances[usable]
     for exposure in case.exposures:
         got = predictive_moments(case.likelihood, m, v, case.row(exposure, len(m)))
@@ -117,7 +117,7 @@ def _brute_cdf(case, y, exposure, m, v):
 @every_case
 @pytest.mark.parametrize("q", [0.001, 0.25, 0.5, 0.9, 0.999])
 def test_quantile_inverts_the_cdf(case, q):
-    row = case.row(1.5, N)
+    row = case.row(case.exposures[-1], N)
     y = predictive_quantile(case.likelihood, q, means, variances, row)
     at = predictive_cdf(case.likelihood, y, means, variances, row)
     if case.discrete:
@@ -127,7 +127,11 @@ def test_quantile_inverts_the_cdf(case, q):
         assert np.all(at >= q - 1e-11)
         assert np.all(below[small] < q)
     else:
-        np.testing.assert_allclose(at, q, atol=1e-10)
+        # with a wide latent, shares are nearer to 0 or 1 than numbers can be
+        inside = (y > 1e-280) & (y < 1.0 - 1e-6) if case.likelihood.support.upper == 1.0 else np.isfinite(y)
+        # an atom may have more than the probability asked for
+        inside &= (y != case.likelihood.support.atom) | (at < q)
+        np.testing.assert_allclose(at[inside], q, atol=1e-10)
 
 
 @every_case

@@ -98,3 +98,11 @@ def test_projected_variance_of_repeated_neighbours():
     posterior = FactorPosterior(np.zeros(20), L, np.ones(20))
     twice = posterior.projected_variance(np.array([[7, 7]], dtype=np.int32), np.array([[0.5, 1.5]]))
     np.testing.assert_allclose(twice, 4.0 * posterior.variance[7], rtol=1e-12)
+
+
+def test_draws():
+    L = triangular(30, 4)
+    mean = np.linspace(-1.0, 1.0, 30)
+    draws = FactorPosterior(mean, L, np.ones(30)).sample(7, np.random.default_rng(1))
+    expected = mean[:, None] + oracle.dense_triangular(L) @ np.random.default_rng(1).standard_normal((30, 7))
+    np.testing.assert_allclose(draws, expected, rtol=0, atol=1e-13)

@@ -1,4 +1,4 @@
-"""The command line: fit, predict, score, info and demo."""
+"""The command line: fit, predict, score, diagnose, info and demo."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from npvi.cli.demo import demo
+from npvi.cli.diagnose import diagnose
 from npvi.cli.fit import fit
 from npvi.cli.info import info
 from npvi.cli.predict import predict
@@ -46,14 +47,15 @@ def _root(
     npvi demo
     npvi fit survey.csv --target count --inputs lon,lat --likelihood poisson --save birds.npvi
     npvi predict birds.npvi places.csv --output map.csv
-    npvi score birds.npvi test.csv --target count
+    npvi score birds.npvi test.csv
+    npvi diagnose birds.npvi test.csv --plot diagnosis.png
     npvi info birds.npvi
 
     npvi COMMAND --help explains each with examples.
     """
 
 
-for _command in (fit, predict, score, info, demo):
+for _command in (fit, predict, score, diagnose, info, demo):
     app.command()(_command)
 
 

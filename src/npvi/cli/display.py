@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["describe_config", "number", "results", "say", "show_pairs", "watching"]
+__all__ = ["describe_coefficients", "describe_config", "number", "results", "say", "show_pairs", "watching"]
 
 
 def say(message: str, style: str = "") -> None:
@@ -68,6 +68,17 @@ def describe_config(config: Mapping[str, Any]) -> str:
     return f"{config['type']}{inside}"
 
 
+def describe_coefficients(coefficients: Mapping[str, Sequence[float]]) -> str:
+    """Coefficients of the mean with their standard errors.
+
+    >>> describe_coefficients({"constant": [1.25, 0.125], "height": [-0.002, 0.0004]})
+    'constant 1.25 ± 0.12; height -0.002 ± 0.0004'
+    """
+    return "; ".join(
+        f"{name} {number(float(value))} ± {number(float(error), 2)}" for name, (value, error) in coefficients.items()
+    )
+
+
 @contextmanager
 def watching(tolerance: float = 1e-7) -> Iterator[None]:
     """A progress bar for what `npvi.progress` reports inside."""
@@ -102,6 +113,9 @@ class _Bar:
         elif stage == "graph":
             self._iteration, self._done = 0, 0.0
             self._update(f"finding the neighbours of {int(numbers['points']):,} points", None, 0.0)
+        elif stage == "learn":
+            text = f"learning: evaluation {int(numbers['evaluation'])}, bound {numbers['bound']:,.1f}"
+            self._update(text, None, 0.0)
         elif stage == "prior":
             self._update("solving for the first guess", None, 0.0)
         elif stage == "iteration":

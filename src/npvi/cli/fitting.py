@@ -23,7 +23,8 @@ class Rows:
 
     X: Any
     y: NDArray
-    exposure: NDArray[np.float64] | None
+    extras: dict[str, NDArray[np.float64]]
+    """More data per row, by what the library calls them."""
     weight: NDArray[np.float64] | None
 
 
@@ -32,7 +33,7 @@ def run(
 ) -> Any:
     try:
         with watching(model.tol):
-            extras = {"sample_weight": rows.weight, "exposure": rows.exposure}
+            extras = {"sample_weight": rows.weight, **rows.extras}
             if tries:
                 from npvi.model_selection import grid_search
 
@@ -94,19 +95,26 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
     from npvi.config import to_config
 
     info, n = model.fit_info_, len(rows.y)
+    part = model.linear_part_
+    columns = list(rows.X.columns)
     pairs = {
         "rows": f"{n:,}",
         "target": target + (f", per unit of {exposure}" if exposure else ""),
-        "inputs": ", ".join(rows.X.columns),
+        "inputs": ", ".join(columns[j] for j in part.coords),
         "likelihood": describe_config(to_config(model.likelihood_)),
         "kernel": describe_config(to_config(model.kernel_)),
-        "nugget": number(model.nugget),
-        "neighbours": number(model.n_neighbors),
+        "nugget": number(model.nugget_),
     }
     if hasattr(model, "classes_"):
         pairs["labels"] = ", ".join(str(label) for label in model.classes_)
-    if len(model.mean_coefficients_):
-        pairs["constant mean"] = number(float(model.mean_coefficients_[0]))
+    values, covariance = part.in_units(model.trend_.coefficients, model.trend_.covariance)
+    for name, value, error in zip(part.names, values, np.sqrt(np.maximum(np.diag(covariance), 0.0))):
+        label = "constant mean" if name == "constant" and len(part.names) == 1 else f"effect of {name}"
+        pairs["constant" if label == "effect of constant" else label] = f"{number(float(value))} ± {number(error, 2)}"
+    pairs["neighbours"] = number(model.n_neighbors)
+    pairs["posterior"] = _METHODS[model.method]
+    learning = info.get("learning")
+    pairs["numbers"] = f"learned, {learning['evaluations']} evaluations" if learning else "as given, not learned"
     pairs["ELBO"] = f"{model.elbo_:,.2f} ({model.elbo_ / model.graph_.n_points:.4f} per row)"
     pairs["converged"] = "yes" if info["converged"] else "NO: the result is not the optimum yet; raise --max-iter"
     pairs["iterations"] = str(info["n_iter"])
@@ -115,3 +123,21 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
     pairs["seconds"] = f"{sum(laps.values()):.1f} (" + ", ".join(f"{k} {v:.1f}" for k, v in laps.items()) + ")"
     pairs["saved to"] = str(save) if save is not None else "nowhere; keep it with --save model.npvi"
     show_pairs("Fitted", pairs)
+    _warn_about_bounds(info)
+
+
+_METHODS = {
+    "full": "full, the best Gaussian",
+    "npvi": "npvi, whose variances are too small where single rows say little",
+}
+
+
+def _warn_about_bounds(info: dict[str, Any]) -> None:
+    from npvi.diagnostics.advice import about_bounds
+
+    sentence = about_bounds(info)
+    if sentence:
+        say(
+            f"note: {sentence}: learning would have gone further, so the data say little about it there",
+            style="yellow",
+        )

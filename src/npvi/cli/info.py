@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from npvi.cli.display import describe_config, number, show_pairs
+from npvi.cli.display import describe_coefficients, describe_config, number, show_pairs
 from npvi.cli.errors import guarded
+from npvi.cli.options import EXTRAS
 
 __all__ = ["info"]
 
@@ -42,7 +43,9 @@ def info(
             "likelihood": describe_config(about["likelihood"]),
             "kernel": describe_config(about["kernel"]),
             "nugget": number(about["nugget"]),
-            "mean": about["parameters"]["mean"],
+            "mean": _mean(about),
+            "learned": _learned(about),
+            "method": about["parameters"]["method"],
             "neighbours": f"{about['parameters']['n_neighbors']}, {about['parameters']['rule']}",
             "ELBO": f"{about['elbo']:,.2f} ({about['elbo'] / about['n_rows']:.4f} per row)",
             "converged": f"{'yes' if fitted['converged'] else 'NO'}, after {fitted['n_iter']} iterations",
@@ -50,7 +53,16 @@ def info(
         }
         if about.get("labels"):
             pairs["labels"] = ", ".join(about["labels"])
-        for name in ("exposure", "weight", "table"):
+        for name in (*EXTRAS, "weight", "table"):
             if notes.get(name):
-                pairs[name] = str(notes[name])
+                pairs[name.replace("_", " ")] = str(notes[name])
         show_pairs(str(model), pairs)
+
+
+def _mean(about: dict[str, Any]) -> str:
+    return describe_coefficients(about["coefficients"]) or "zero"
+
+
+def _learned(about: dict[str, Any]) -> str:
+    learning = about["fit_info"].get("learning")
+    return f"yes, in {learning['evaluations']} evaluations" if learning else "no"

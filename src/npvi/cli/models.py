@@ -1,4 +1,4 @@
-"""What predict and score share: a model from its file, and the rows of a table as it wants them."""
+"""What predict, score and diagnose share: a model from its file, and the rows of a table as it wants them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from npvi.cli.display import say
 from npvi.cli.errors import InputError
-from npvi.cli.tables import Table, complete_rows, numbers
+from npvi.cli.options import EXTRAS, option_of
+from npvi.cli.tables import Table, complete_rows, labels, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ROWS", "Source", "check_exposure", "check_target", "open_model"]
+__all__ = ["ROWS", "Source", "check_extra", "check_target", "open_model"]
 
 ROWS = 100_000
 """Rows in memory at a time."""
@@ -31,29 +32,46 @@ class Source:
     notes: dict[str, Any]
     table: Table
     inputs: list[str]
-    exposure: str | None
+    extras: dict[str, str]
+    """Columns with more data per row, by what the library calls them."""
     drop: bool
 
     def chunks(self) -> Iterator[pd.DataFrame]:
         """All columns of the table, some rows at a time."""
         return self.table.chunks(ROWS)
 
-    def rows(self, frame: pd.DataFrame, more: dict[str, NDArray] | None = None) -> tuple[NDArray[np.bool_], Any, Any]:
-        """Which rows are complete (also in `more`), and the inputs and the exposure of those."""
+    def target_of(self, given: str | None, model: Path) -> str:
+        """The column that was observed: that of the fit, unless another is given."""
+        target = given or self.notes.get("target")
+        if target is None:
+            raise InputError(f"{model} does not say what its target was; name the column with --target")
+        self.table.require([target])
+        return str(target)
+
+    def observed(self, frame: pd.DataFrame, target: str) -> NDArray:
+        """The target, as numbers or as the model's labels."""
+        classes = getattr(self.model, "classes_", None)
+        path = self.table.path
+        return numbers(frame, target, path) if classes is None else labels(frame, target, path, classes)
+
+    def rows(
+        self, frame: pd.DataFrame, more: dict[str, NDArray] | None = None
+    ) -> tuple[NDArray[np.bool_], Any, dict[str, NDArray]]:
+        """Which rows are complete (also in `more`), and the inputs and the data per row of those."""
         import pandas as pd
 
         path = self.table.path
-        columns = {name: numbers(frame, name, path) for name in self.inputs}
-        if self.exposure is not None:
-            columns[self.exposure] = numbers(frame, self.exposure, path)
+        columns = {name: numbers(frame, name, path) for name in [*self.inputs, *self.extras.values()]}
         keep = complete_rows({**columns, **(more or {})}, path, self.drop)
         inputs = pd.DataFrame({name: columns[name][keep] for name in self.inputs})
         named = hasattr(self.model, "feature_names_in_")
         if named:
             inputs.columns = pd.Index(self.model.feature_names_in_)
-        exposure = None if self.exposure is None else columns[self.exposure][keep]
-        check_exposure(self.model.likelihood_, exposure, frame.index[keep].to_numpy(), path, self.exposure)
-        return keep, inputs if named else inputs.to_numpy(), exposure
+        extras = {extra: columns[name][keep] for extra, name in self.extras.items()}
+        for extra, values in extras.items():
+            numbered = frame.index[keep].to_numpy()
+            check_extra(self.model.likelihood_, extra, values, numbered, path, self.extras[extra])
+        return keep, inputs if named else inputs.to_numpy(), extras
 
 
 def check_target(likelihood: Any, y: NDArray, rows: NDArray, path: Path, name: str) -> None:
@@ -66,24 +84,59 @@ def check_target(likelihood: Any, y: NDArray, rows: NDArray, path: Path, name: s
         )
 
 
-def check_exposure(likelihood: Any, exposure: NDArray | None, rows: NDArray, path: Path, name: str | None) -> None:
-    """Raise where the likelihood takes no exposure, or not these values."""
-    if exposure is None:
-        return
-    if "exposure" not in likelihood.extras:
-        raise InputError(f"--exposure does not go with the {type(likelihood).__name__} likelihood; it is for counts")
-    wrong = np.flatnonzero(~(exposure > 0))
-    if len(wrong):
+def check_extra(likelihood: Any, extra: str, values: NDArray, rows: NDArray, path: Path, name: str) -> None:
+    """Raise where the likelihood takes no such data per row, or not these values."""
+    from npvi.likelihoods.support import POSITIVE
+
+    if extra not in likelihood.extras:
         raise InputError(
-            f"{path}: column {name!r} must be positive to be an exposure, but {len(wrong):,} of {len(rows):,} rows "
-            f"are not, such as {exposure[wrong[0]]:g} in row {rows[wrong[0]] + 1}"
+            f"{option_of(extra)} does not go with the {type(likelihood).__name__} likelihood; it is for {_FOR[extra]}"
+        )
+    allowed = likelihood.extra_supports.get(extra, POSITIVE)
+    wrong = np.flatnonzero(allowed.invalid(values))
+    if len(wrong):
+        what = "positive" if allowed is POSITIVE else allowed.description
+        raise InputError(
+            f"{path}: column {name!r} must be {what} to be {_AS[extra]}, but {len(wrong):,} of {len(rows):,} rows "
+            f"are not, such as {values[wrong[0]]:g} in row {rows[wrong[0]] + 1}"
         )
 
 
+_FOR = {
+    "exposure": "counts",
+    "trials": "binomial and beta_binomial",
+    "noise_variance": "gaussian",
+    "censored": "censored_gaussian and censored_lognormal",
+}
+_AS = {
+    "exposure": "an exposure",
+    "trials": "numbers of trials",
+    "noise_variance": "variances",
+    "censored": "--censored",
+}
+#: what a prediction means without the column; of a censored one, as of any, it is the true value that is predicted
+_WITHOUT = {
+    "exposure": "every row counts as exposure 1",
+    "trials": "every row counts as one trial",
+    "noise_variance": "predictions are of measurements without an error of their own",
+}
+
+
 def open_model(
-    path: Path, table: Path, inputs: str | None, exposure: str | None, drop: bool, same_exposure: bool = False
+    path: Path,
+    table: Path,
+    inputs: str | None,
+    extras: dict[str, str | None],
+    drop: bool,
+    as_in_the_fit: bool = False,
 ) -> Source:
-    """Load the model and check that the table has its columns; `same_exposure`: that of the fit, where it is there."""
+    """Load the model and check that the table has its columns.
+
+    Parameters
+    ----------
+    extras : columns with more data per row, None where not given.
+    as_in_the_fit : take those of the fit where they are there and no other is given.
+    """
     from npvi.persistence import describe, load
 
     model, notes = load(path), describe(path)["notes"]
@@ -96,14 +149,20 @@ def open_model(
     if len(names) != model.n_features_in_:
         raise InputError(f"the model in {path} has {model.n_features_in_} inputs, but --inputs names {len(names)}")
     source = Table(table)
-    source.require([*names, *([exposure] if exposure else [])])
-    if same_exposure and exposure is None and notes.get("exposure") in source.columns:
-        exposure = notes["exposure"]
-        say(f"note: the column {exposure!r} is taken as exposure, as in the fit", style="yellow")
-    if exposure is None and notes.get("exposure"):
-        say(
-            f"note: the model was fitted with an exposure; without --exposure {notes['exposure']} every row counts as "
-            "exposure 1",
-            style="yellow",
-        )
-    return Source(model, notes, source, names, exposure, drop)
+    found = {extra: name for extra, name in extras.items() if name is not None}
+    source.require([*names, *found.values()])
+    for extra in EXTRAS:
+        before = notes.get(extra)
+        if extra in found or not before:
+            continue
+        if as_in_the_fit and before in source.columns:
+            found[extra] = before
+            say(f"note: the column {before!r} is taken as {extra.replace('_', ' ')}, as in the fit", style="yellow")
+        elif extra in _WITHOUT:
+            article = "an" if extra == "exposure" else "a" if extra == "noise_variance" else "numbers of"
+            say(
+                f"note: the model was fitted with {article} {extra.replace('_', ' ')}; without {option_of(extra)} "
+                f"{before} {_WITHOUT[extra]}",
+                style="yellow",
+            )
+    return Source(model, notes, source, names, found, drop)

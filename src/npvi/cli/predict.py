@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from npvi.cli.display import say, watching
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.models import Source, open_model
+from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
 from npvi.cli.tables import check_output, writing
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ def predict(
     interval: Annotated[
         float, typer.Option(metavar="SHARE", help="Probability that the interval from lower to upper holds.")
     ] = 0.9,
-    exposure: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of effort for counts: hours, area.")
-    ] = None,
+    exposure: Exposure = None,
+    trials: Trials = None,
+    noise_variance: NoiseVariance = None,
+    censored: Censored = None,
     inputs: Annotated[
         str | None, typer.Option(metavar="COLUMNS", help="Input columns, where they have other names than in the fit.")
     ] = None,
@@ -52,12 +54,14 @@ def predict(
     npvi predict birds.npvi places.csv --output map.csv
     npvi predict birds.npvi places.parquet --output map.parquet --interval 0.95
     npvi predict birds.npvi visits.csv --output expected.csv --exposure hours
+    npvi predict seeds.npvi plots.csv --output germinated.csv --trials sown
     """
     with guarded("predict"):
         if not 0.0 < interval < 1.0:
             raise InputError(f"--interval must be between 0 and 1, got {interval}")
         check_output(output, inputs=[model, table])
-        source = open_model(model, table, inputs, exposure, drop_missing)
+        extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+        source = open_model(model, table, inputs, extras, drop_missing)
         new = [prefix + name for name in _names(source.model)]
         taken = [name for name in new if name in source.table.columns]
         if taken:
@@ -81,14 +85,14 @@ def _names(model: Any) -> list[str]:
 
 
 def _predict_rows(source: Source, frame: pd.DataFrame, level: float, prefix: str, as_text: bool) -> pd.DataFrame:
-    keep, X, exposure = source.rows(frame)
+    keep, X, extras = source.rows(frame)
     frame = frame[keep].copy()
     if not as_text:  # text that was read as numbers is written as numbers
-        for name in [*source.inputs, *([source.exposure] if source.exposure else [])]:
+        for name in [*source.inputs, *source.extras.values()]:
             frame[name] = frame[name].astype(np.float64)
     if len(frame) == 0:
         return frame.assign(**{prefix + name: [] for name in _names(source.model)})
-    prediction = source.model.predict_dist(X, exposure=exposure)
+    prediction = source.model.predict_dist(X, **extras)
     if hasattr(source.model, "classes_"):
         columns = _probabilities(source.model, prediction, level)
     else:

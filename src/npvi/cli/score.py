@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from npvi.cli.display import number, say, show_pairs, watching
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.models import Source, check_target, open_model
-from npvi.cli.tables import labels, numbers
+from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
 
 __all__ = ["score"]
 
@@ -28,9 +28,10 @@ def score(
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that was observed; that of the fit unless given.")
     ] = None,
-    exposure: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of effort for counts; that of the fit unless given.")
-    ] = None,
+    exposure: Exposure = None,
+    trials: Trials = None,
+    noise_variance: NoiseVariance = None,
+    censored: Censored = None,
     inputs: Annotated[
         str | None, typer.Option(metavar="COLUMNS", help="Input columns, where they have other names than in the fit.")
     ] = None,
@@ -42,7 +43,7 @@ def score(
     [bold]log density[/bold] rewards predictions that put probability where the observations
     fell: higher is better, and only models of the same target can be compared.
     [bold]RMSE[/bold] is the typical error of the mean. [bold]Intervals[/bold] of 90% should
-    hold 90% of the observations.
+    hold 90% of the observations. More columns are those of the fit, where the table has them.
 
     \b
     [bold]Examples[/bold]
@@ -50,12 +51,9 @@ def score(
     npvi score birds.npvi test.csv --target count --exposure hours --json
     """
     with guarded("score"):
-        source = open_model(model, table, inputs, exposure, drop_missing, same_exposure=True)
-        target = target or source.notes.get("target")
-        if target is None:
-            raise InputError(f"{model} does not say what its target was; name the column with --target")
-        source.table.require([target])
-        totals = _Totals(source, target)
+        extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+        source = open_model(model, table, inputs, extras, drop_missing, as_in_the_fit=True)
+        totals = _Totals(source, source.target_of(target, model))
         with watching():
             for frame in source.chunks():
                 totals.add(frame)
@@ -74,7 +72,7 @@ class _Totals:
 
     def __init__(self, source: Source, target: str) -> None:
         self.source, self.target = source, target
-        self.rows, self.left_out = 0, 0
+        self.rows, self.seen, self.left_out = 0, 0, 0
         self.log_density, self.squared_error, self.right = 0.0, 0.0, 0
         self.inside = np.zeros(len(_LEVELS))
         self.classes = getattr(source.model, "classes_", None)
@@ -84,18 +82,13 @@ class _Totals:
         from npvi.calibration import coverage, randomised_pit
 
         path = self.source.table.path
-        y: NDArray
-        y = (
-            numbers(frame, self.target, path)
-            if self.classes is None
-            else labels(frame, self.target, path, self.classes)
-        )
-        keep, X, exposure = self.source.rows(frame, {self.target: y})
+        y: NDArray = self.source.observed(frame, self.target)
+        keep, X, extras = self.source.rows(frame, {self.target: y})
         self.left_out += int((~keep).sum())
         if not keep.any():
             return
         y = y[keep]
-        prediction = self.source.model.predict_dist(X, exposure=exposure)
+        prediction = self.source.model.predict_dist(X, **extras)
         if self.classes is None:
             check_target(prediction.likelihood, y, frame.index[keep].to_numpy(), path, self.target)
             pit = randomised_pit(prediction, y, self.rng)
@@ -105,13 +98,15 @@ class _Totals:
             self.right += int(((prediction.mean > 0.5) == (y > 0.5)).sum())
         self.rows += len(y)
         self.log_density += float(prediction.log_prob(y).sum())
-        self.squared_error += float(((prediction.mean - y) ** 2).sum())
+        seen = extras.get("censored", np.zeros(len(y))) == 0.0  # of the others nobody knows the error
+        self.seen += int(seen.sum())
+        self.squared_error += float(((prediction.mean - y) ** 2)[seen].sum())
 
     def scores(self) -> dict[str, float]:
         scores = {"rows": self.rows, "mean_log_density": self.log_density / self.rows}
         if self.classes is not None:
             return {**scores, "accuracy": self.right / self.rows, "brier": self.squared_error / self.rows}
-        scores["rmse"] = float(np.sqrt(self.squared_error / self.rows))
+        scores["rmse"] = float(np.sqrt(self.squared_error / max(self.seen, 1)))
         return {**scores, **{f"coverage_{level:g}": total / self.rows for level, total in zip(_LEVELS, self.inside)}}
 
     def shown(self) -> dict[str, str]:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from npvi import progress, validation
+from npvi.estimators.extending import extend
+from npvi.estimators.linear_part import LinearPart, linear_part
 from npvi.graph import Graph, build_graph
 from npvi.graph.tree import build_tree
-from npvi.inference import Data, Start, fit_npvi
-from npvi.kernels import as_kernel
-from npvi.likelihoods import as_likelihood
+from npvi.inference import FAMILIES, Data, MeanFunction, Start, Trend, fit_posterior
+from npvi.inference.learner import Learned, Table, learn, parameter_table
+from npvi.inference.learning import Model
+from npvi.inference.search_space import unwrapped
+from npvi.inference.starting import starting_model
+from npvi.joint import JointSampler
+from npvi.kernels import Kernel, as_kernel
+from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.parallel import threads
-from npvi.posteriors import FactorPosterior
+from npvi.parameters import Parameter
+from npvi.posteriors import Posterior
 from npvi.predictive import Predictive
 from npvi.priors import NNGP
 
@@ -28,6 +38,8 @@ __all__ = ["BaseGP"]
 
 #: new rows handled at a time, which bounds the memory of prediction
 _ROWS = 2**16
+#: the nugget where none is given and nothing is learned
+_NUGGET = 1e-4
 
 
 class BaseGP(BaseEstimator):
@@ -35,20 +47,23 @@ class BaseGP(BaseEstimator):
 
     graph_: Graph
     prior_: NNGP
-    posterior_: FactorPosterior
+    posterior_: Posterior
+    trend_: Trend
 
     def __init__(
         self,
         likelihood="gaussian",
-        kernel="matern32",
-        nugget=1e-4,
-        mean="zero",
-        method="npvi",
+        kernel="matern",
+        nugget=None,
+        mean="constant",
+        method="full",
         prior="nngp",
         n_neighbors=20,
         rule="nearest",
         order="maximin",
-        learn=False,
+        learn=True,
+        coords=None,
+        coefficient_scale=None,
         tol=1e-7,
         max_iter=200,
         random_state=None,
@@ -65,6 +80,8 @@ class BaseGP(BaseEstimator):
         self.rule = rule
         self.order = order
         self.learn = learn
+        self.coords = coords
+        self.coefficient_scale = coefficient_scale
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -73,8 +90,17 @@ class BaseGP(BaseEstimator):
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
-        """Fit the posterior of f at the training points.
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        censored: Any = None,
+    ) -> Self:
+        """Learn the hyper-parameters and fit the posterior of f at the training points.
 
         Parameters
         ----------
@@ -82,6 +108,9 @@ class BaseGP(BaseEstimator):
         y : (N,) responses.
         sample_weight : (N,) weights, optional: the log-likelihood of each row is multiplied by its weight.
         exposure : (N,) positive numbers, optional: multiplies the mean of counts (area, time, population).
+        trials : (N,) whole numbers, optional: of which y succeeded (binomial noise).
+        noise_variance : (N,) positive numbers, optional: known variance of each observation (Gaussian noise).
+        censored : (N,) of −1, 0, 1, optional: y is a lower (1) or upper (−1) limit of the true value (censored noise).
 
         Returns
         -------
@@ -89,7 +118,8 @@ class BaseGP(BaseEstimator):
         """
         X, y = validation.check_response(self, X, y)
         weight = validation.check_weights(sample_weight, X)
-        return self._fit(X, self._encode(y), weight, {"exposure": exposure})
+        row = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+        return self._fit(X, self._encode(y), weight, row)
 
     def _encode(self, y: NDArray) -> NDArray:
         raise NotImplementedError
@@ -103,35 +133,56 @@ class BaseGP(BaseEstimator):
         previous: BaseGP | None = None,
     ) -> Self:
         """Fit checked data; `previous`, fitted on the same rows, lends its graph and its posterior as a start."""
-        kernel, likelihood = self._check_parameters(X.shape[1])
+        if self.learn == "grid":
+            return self._fit_by_grid(X, y, weight, row)
+        names = getattr(self, "feature_names_in_", None)
+        self._check_settings()
+        part = linear_part(X, names, self.coords, self._mean(y, weight), flat=self.coefficient_scale is None)
+        places = part.places(X)
+        kernel, likelihood, nugget, said = self._parts(places.shape[1])
         y = likelihood.check_response(y)
-        row = likelihood.check_row(row, len(y))
-        validation.warn_about_columns(X, getattr(self, "feature_names_in_", None))
+        row = likelihood.check_row(row, len(y), y)
+        validation.warn_about_columns(places, names)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        reporter = progress.print_progress if self.verbose else None
-        with threads(self.n_jobs), progress.reporting(reporter):
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        table = Table(places, Data(likelihood, y, row, weight), part.basis(X))
+        learned: Learned | None = None
+        start: Start | None = None
+        with threads(self.n_jobs), progress.reporting(progress.print_progress if self.verbose else None):
             clock = _Clock()
-            graph = self._graph(kernel.coordinates(X), rng, previous)
-            clock.lap("graph")
-            order = graph.order
-            prior = NNGP(kernel, self.nugget, X[order], graph)
-            validation.warn_about_scale(prior, np.random.default_rng(0))
+            if self.learn:
+                named = isinstance(self.kernel, str)
+                if isinstance(self.likelihood, str):
+                    likelihood = likelihood.replace(**likelihood.initial_parameters(y, **row))
+                model = starting_model(kernel, named, nugget, likelihood, places, y, row)
+                learned = learn(
+                    table,
+                    model,
+                    said,
+                    lambda points: self._graph(points, seed, None, len(y)),
+                    lambda **numbers: progress.report("learn", **numbers),
+                )
+                kernel, nugget, likelihood = learned.model.kernel, learned.model.nugget, learned.model.likelihood
+                graph, start = learned.graph, learned.start
+                clock.lap("learn")
+            else:
+                nugget = _NUGGET if nugget is None else nugget
+                graph = self._graph(kernel.coordinates(places), seed, previous, len(y))
+                if previous is not None and previous.graph_ is graph:
+                    start = Start(previous.posterior_.mean, previous.posterior_.variance)
+                clock.lap("graph")
+            sorted_ = table.take(graph.order)
+            data = Data(likelihood, sorted_.data.y, sorted_.data.row, sorted_.data.weight)
+            prior = NNGP(kernel, nugget, sorted_.X, graph)
+            if learned is None:
+                validation.warn_about_scale(prior, np.random.default_rng(0))
             clock.lap("prior")
             progress.report("prior", points=len(y))
-            data = Data(
-                likelihood,
-                y[order],
-                {name: values[order] for name, values in row.items()},
-                None if weight is None else weight[order],
-            )
-            basis = np.ones((len(y), 1 if self.mean == "constant" else 0))
-            start = None
-            if previous is not None and previous.graph_ is graph:
-                start = Start(previous.posterior_.mean, previous.posterior_.variance)
-            fit = fit_npvi(
+            fit = fit_posterior(
+                FAMILIES[self.method](prior),
                 prior,
                 data,
-                basis,
+                MeanFunction(prior, sorted_.basis, self._coefficient_precision(part)),
                 start,
                 tolerance=self.tol,
                 max_iterations=self.max_iter,
@@ -139,12 +190,16 @@ class BaseGP(BaseEstimator):
             )
             clock.lap("inference")
         prior.forget_precision()
-        self.kernel_, self.likelihood_ = kernel, likelihood
+        self.kernel_, self.likelihood_, self.nugget_ = kernel, likelihood, float(nugget)
         self.graph_, self.prior_, self.posterior_ = graph, prior, fit.posterior
-        self.mean_coefficients_ = fit.coefficients
+        self.linear_part_, self.trend_, self.data_ = part, fit.trend, data
+        self.basis_ = sorted_.basis
         self.elbo_ = fit.elbo
         self.fit_info_ = {**fit.info, "seconds": clock.laps}
+        if learned is not None:
+            self.fit_info_ |= {"learning": learned.info, "at_bound": learned.info["at_bound"]}
         self.n_iter_ = max(1, fit.info["n_iter"])
+        self._said = said
         if fit.info["interrupted"]:
             raise KeyboardInterrupt(
                 f"fit interrupted after {fit.info['n_iter']} iterations; the model holds the last good state, which "
@@ -154,37 +209,80 @@ class BaseGP(BaseEstimator):
             warnings.warn(_not_converged(fit.info, self.max_iter), UserWarning, stacklevel=3)
         return self
 
-    def _check_parameters(self, n_inputs: int) -> tuple[Any, Any]:
-        kernel, likelihood = clone(as_kernel(self.kernel)), clone(as_likelihood(self.likelihood))
-        kernel.validate(n_inputs)
-        likelihood.validate()
+    def _fit_by_grid(self, X: NDArray, y: NDArray, weight: NDArray | None, row: dict[str, Any]) -> Self:
+        """The paper's way: the length scale that scores best on a validation split, then all rows with that one."""
+        import pandas as pd
+
+        from npvi.model_selection import grid_search  # which knows the estimators
+
+        names = getattr(self, "feature_names_in_", None)
+        table = X if names is None else pd.DataFrame(X, columns=names)
+        result = grid_search(clone(self), table, y, sample_weight=weight, **row)
+        best = copy.copy(self).set_params(kernel=result.best_model.kernel, learn=False)  # names and labels are kept
+        best._fit(X, y, weight, row)
+        settings = self.get_params(deep=False)
+        self.__dict__.update({name: value for name, value in vars(best).items() if name not in settings})
+        self.fit_info_["grid"] = result.table.to_dict("list")
+        return self
+
+    def _mean(self, y: NDArray, weight: NDArray[np.float64] | None) -> str:
+        """The prior mean to use."""
+        return self.mean
+
+    def _check_settings(self) -> None:
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
-            if value not in choices:
+            if not any(value is choice or (value == choice and type(value) is type(choice)) for choice in choices):
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
-        if not (isinstance(self.nugget, Real) and 0.0 <= float(self.nugget) < np.inf):
+        nugget = self.nugget.value if isinstance(self.nugget, Parameter) else self.nugget
+        if not (nugget is None or (isinstance(nugget, Real) and 0.0 <= float(nugget) < np.inf)):
             raise ValueError(f"nugget must be a finite number that isn't negative, got {self.nugget!r}")
+        scale = self.coefficient_scale
+        if not (scale is None or (isinstance(scale, Real) and 0.0 < float(scale) < np.inf)):
+            raise ValueError(f"coefficient_scale must be a positive number, or None for a flat prior; got {scale!r}")
         if not (isinstance(self.tol, Real) and float(self.tol) > 0.0):
             raise ValueError(f"tol must be a positive number, got {self.tol!r}")
         if not (self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)):
             raise ValueError(f"n_jobs must be None (all cores), a number of threads, or -1, -2, …; got {self.n_jobs!r}")
         validation.check_count("n_neighbors", self.n_neighbors)
         validation.check_count("max_iter", self.max_iter)
-        return kernel, likelihood
 
-    def _graph(self, coordinates: NDArray, rng: np.random.RandomState, previous: BaseGP | None) -> Graph:
+    def _parts(self, n_inputs: int) -> tuple[Kernel, Likelihood, float | None, dict[str, Parameter]]:
+        """Kernel, likelihood and nugget with plain numbers inside, and what the user said about those."""
+        kernel, said = unwrapped(as_kernel(self.kernel), "kernel")
+        likelihood, more = unwrapped(as_likelihood(self.likelihood), "likelihood")
+        kernel.validate(n_inputs)
+        likelihood.validate()
+        said = {**said, **more}
+        nugget = self.nugget
+        if isinstance(nugget, Parameter):
+            said["nugget"] = nugget
+            nugget = nugget.value
+        return kernel, likelihood, None if nugget is None else float(nugget), said
+
+    def _coefficient_precision(self, part: LinearPart) -> NDArray[np.float64]:
+        """Of the prior of the mean's coefficients; that of the constant is always flat."""
+        flat = np.zeros(len(part.names))
+        if self.coefficient_scale is not None:
+            # the prior is for covariates as they came, the basis has them scaled
+            flat[int(part.constant) :] = 1.0 / (self.coefficient_scale * part.scale) ** 2
+        return flat
+
+    def _graph(self, coordinates: NDArray, seed: int, previous: BaseGP | None, rows: int) -> Graph:
         n = len(coordinates)
+        if previous is not None and previous._same_graph(self, coordinates):
+            return previous.graph_
         if self.n_neighbors >= n > 1:
             warnings.warn(
                 f"n_neighbors is {self.n_neighbors} but there are only {n} points: using {n - 1}",
                 UserWarning,
                 stacklevel=4,
             )
-        if previous is not None and previous._same_graph(self, coordinates):
-            return previous.graph_
         progress.report("graph", points=n)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        return build_graph(coordinates, self.n_neighbors, rule=self.rule, order=self.order, seed=seed).packed()
+        order = self.order
+        if not isinstance(order, str) and n < rows:  # learning looks at some of the rows
+            order = "maximin"
+        return build_graph(coordinates, self.n_neighbors, rule=self.rule, order=order, seed=seed).packed()
 
     def _same_graph(self, other: BaseGP, coordinates: NDArray) -> bool:
         """Whether `other` would get this model's graph: same rule and order, same neighbours (up to a common scale)."""
@@ -197,38 +295,135 @@ class BaseGP(BaseEstimator):
         scale = np.abs(mine).max() / max(np.abs(theirs).max(), np.finfo(float).tiny)
         return bool(np.allclose(mine, theirs * scale, rtol=1e-12, atol=0.0))
 
+    # -- more data ----------------------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        censored: Any = None,
+    ) -> Self:
+        """Let new observations join the posterior; hyper-parameters stay as they are.
+
+        The new points come last in the graph, and the posterior starts from the one there is: the answer is that of a
+        fit from scratch on the extended graph.
+        """
+        check_is_fitted(self, "posterior_")
+        X = validation.check_inputs(self, X, reset=False)
+        y = np.asarray(self._encode_new(y), dtype=np.float64)
+        if y.shape != (len(X),):
+            raise ValueError(f"y must have one number per row of X, {len(X)} in all; got shape {y.shape}")
+        y = self.likelihood_.check_response(y)
+        extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+        row = self.likelihood_.check_row(extras, len(X), y)
+        weight = validation.check_weights(sample_weight, X)
+        if not len(X):
+            return self
+        n = self.graph_.n_points
+        if self.graph_.n_neighbors < min(self.n_neighbors, n + len(X) - 1):
+            raise ValueError(
+                f"the model has only {n} points, so that all of them are neighbours: fit it anew with all rows"
+            )
+        prior, data, basis, fit = extend(self, X, y, weight, row)
+        self.graph_, self.prior_, self.posterior_ = prior.graph, prior, fit.posterior
+        self.data_, self.basis_, self.trend_, self.elbo_ = data, basis, fit.trend, fit.elbo
+        kept: dict[str, Any] = {
+            name: self.fit_info_[name] for name in ("learning", "at_bound") if name in self.fit_info_
+        }
+        self.fit_info_ = {**fit.info, **kept, "seconds": self.fit_info_["seconds"]}
+        return self
+
+    def partial_fit(self, X: Any, y: Any, **extras: Any) -> Self:
+        """`fit` the first time, `update` from then on."""
+        return self.update(X, y, **extras) if hasattr(self, "posterior_") else self.fit(X, y, **extras)
+
+    # -- what was learned ---------------------------------------------------------------------------------------------
+
+    def summary(self, standard_errors: bool = False) -> pd.DataFrame:
+        """Hyper-parameters and coefficients of the mean, one row each: value, standard error, and what it is.
+
+        Parameters
+        ----------
+        standard_errors : whether to compute those of the hyper-parameters too; it takes about four evaluations of the
+            bound for each.
+        """
+        check_is_fitted(self, "posterior_")
+        model = Model(self.kernel_, self.nugget_, self.likelihood_)
+        table = Table(self.prior_.X, self.data_, self.basis_)
+        start = Start(self.posterior_.mean, self.posterior_.variance)
+        with threads(self.n_jobs):
+            rows = parameter_table(table, model, self._said, self.graph_, start, standard_errors)
+        coefficients, covariance = self.linear_part_.in_units(self.trend_.coefficients, self.trend_.covariance)
+        for name, value, variance in zip(self.linear_part_.names, coefficients, np.diag(covariance)):
+            rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": np.sqrt(variance)})
+        return pd.DataFrame(rows).set_index("parameter")
+
+    @property
+    def mean_coefficients_(self) -> NDArray[np.float64]:
+        """Coefficients of the prior mean, for the covariates as they came: the constant first, where there is one."""
+        return self.linear_part_.in_units(self.trend_.coefficients, self.trend_.covariance)[0]
+
     # -- prediction ---------------------------------------------------------------------------------------------------
 
-    def predict_dist(self, X: Any, exposure: Any = None) -> Predictive:
+    def predict_dist(
+        self,
+        X: Any,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        censored: Any = None,
+    ) -> Predictive:
         """The predictive distribution of the response at each row of X.
 
         Returns
         -------
         Predictive
             with ``mean``, ``var``, ``std``, ``quantile(q)``, ``interval(level)``, ``log_prob(y)``, ``sample(n, seed)``,
-            ``latent_mean`` and ``latent_var``.
+            ``latent_mean`` and ``latent_var`` of each row, and ``joint_sample(n, seed)`` and ``total(weights)`` of all
+            rows together.
         """
         check_is_fitted(self, "posterior_")
         X = validation.check_inputs(self, X, reset=False)
-        row = self.likelihood_.check_row({"exposure": exposure}, len(X))
+        extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+        row = self.likelihood_.check_row(extras, len(X))
+        places, basis = self.linear_part_.places(X), self.linear_part_.basis(X)
         mean, variance = np.empty(len(X)), np.empty(len(X))
-        offset = float(self.mean_coefficients_.sum())  # the constant, or 0
-        residual = self.posterior_.mean - offset
+        coefficients = self.trend_.coefficients
+        residual = self.posterior_.mean - self.basis_ @ coefficients
         with threads(self.n_jobs):
             # neighbours in space one after the other: they have their neighbours in common
-            visit = build_tree(self.kernel_.coordinates(X)).rows
+            visit = build_tree(self.kernel_.coordinates(places)).rows
             for start in range(0, len(X), _ROWS):
                 rows = visit[start : start + _ROWS]
-                given = self.prior_.conditional(X[rows])
-                mean[rows] = offset + np.einsum("ij,ij->i", given.weights, residual[given.neighbors])
-                spread = self.posterior_.projected_variance(given.neighbors, given.weights)
-                variance[rows] = given.variance + spread
+                given = self.prior_.conditional(places[rows])
+                known = np.einsum("ij,ij->i", given.weights, residual[given.neighbors])
+                mean[rows] = basis[rows] @ coefficients + known
+                variance[rows] = (
+                    given.variance
+                    + self.posterior_.projected_variance(given.neighbors, given.weights)
+                    + self.trend_.projected_variance(basis[rows], given.neighbors, given.weights)
+                )
                 progress.report("predict", rows=min(len(X), start + _ROWS), of=len(X))
-        return Predictive(self.likelihood_, mean, variance, row)
+        joint = JointSampler(
+            self.prior_, self.posterior_, places, mean, self.n_neighbors, self.n_jobs, self.trend_, basis
+        )
+        return Predictive(self.likelihood_, mean, variance, row, joint)
 
-    def log_score(self, X: Any, y: Any, exposure: Any = None) -> float:
+    def log_score(
+        self,
+        X: Any,
+        y: Any,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        censored: Any = None,
+    ) -> float:
         """Mean log predictive density of the responses `y` at `X`: higher is better."""
-        dist = self.predict_dist(X, exposure=exposure)
+        dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
         return float(np.mean(dist.log_prob(self._encode_new(y))))
 
     def _encode_new(self, y: Any) -> Any:
@@ -244,10 +439,10 @@ class BaseGP(BaseEstimator):
 
 
 _CHOICES = {
-    "mean": ("zero", "constant"),
-    "method": ("npvi",),
+    "mean": ("zero", "constant", "linear"),
+    "method": tuple(FAMILIES),
     "prior": ("nngp",),
-    "learn": (False,),
+    "learn": (True, False, "grid"),
 }
 
 

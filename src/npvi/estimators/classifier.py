@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
     >>> import npvi, numpy as np
     >>> X = np.linspace(0, 10, 200)[:, None]
     >>> y = np.where(np.sin(X[:, 0]) > 0, "yes", "no")
-    >>> model = npvi.GPClassifier(kernel=npvi.kernels.RBF(variance=10.0)).fit(X, y)
+    >>> model = npvi.GPClassifier().fit(X, y)
     >>> model.predict([[1.5], [4.5]]).tolist()
     ['yes', 'no']
     """
@@ -38,15 +38,17 @@ class GPClassifier(ClassifierMixin, BaseGP):
     def __init__(
         self,
         likelihood="bernoulli",
-        kernel="matern32",
-        nugget=1e-4,
-        mean="zero",
-        method="npvi",
+        kernel="matern",
+        nugget=None,
+        mean="constant",
+        method="full",
         prior="nngp",
         n_neighbors=20,
         rule="nearest",
         order="maximin",
-        learn=False,
+        learn=True,
+        coords=None,
+        coefficient_scale=None,
         tol=1e-7,
         max_iter=200,
         random_state=None,
@@ -64,6 +66,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
             rule=rule,
             order=order,
             learn=learn,
+            coords=coords,
+            coefficient_scale=coefficient_scale,
             tol=tol,
             max_iter=max_iter,
             random_state=random_state,
@@ -75,6 +79,14 @@ class GPClassifier(ClassifierMixin, BaseGP):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **extras: Any) -> Self:
+        """`fit` the first time, `update` from then on; at first `classes` may name labels that are yet to come."""
+        self._to_come = classes
+        try:
+            return super().partial_fit(X, y, **extras)
+        finally:
+            del self._to_come
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each of ``classes_`` at each row of X."""
@@ -88,24 +100,29 @@ class GPClassifier(ClassifierMixin, BaseGP):
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
-    def _check_parameters(self, n_inputs: int) -> tuple[Any, Any]:
-        kernel, likelihood = super()._check_parameters(n_inputs)
+    def _parts(self, n_inputs: int) -> tuple[Any, Any, Any, Any]:
+        kernel, likelihood, nugget, said = super()._parts(n_inputs)
         if not isinstance(likelihood, Bernoulli):
             raise ValueError(
                 f"GPClassifier needs a Bernoulli likelihood, got {likelihood!r}; GPRegressor takes any other"
             )
-        return kernel, likelihood
+        return kernel, likelihood, nugget, said
+
+    def _mean(self, y: NDArray, weight: NDArray[np.float64] | None) -> str:
+        seen = y if weight is None else y[weight > 0.0]
+        return self.mean if np.ptp(seen) > 0.0 else "zero"  # with one label only, any other mean would be infinite
 
     def _encode(self, y: NDArray) -> NDArray:
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        to_come = getattr(self, "_to_come", None)
+        self.classes_ = np.unique(y if to_come is None else np.asarray(to_come))
         if len(self.classes_) > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}, with {len(self.classes_)} "
                 "classes."
             )
-        return codes.astype(np.float64)
+        return self._encode_new(y)
 
     def _encode_new(self, y: Any) -> NDArray[np.float64]:
         y = np.asarray(y)

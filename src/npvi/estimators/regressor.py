@@ -19,18 +19,23 @@ class GPRegressor(RegressorMixin, BaseGP):
     Parameters
     ----------
     likelihood : str or Likelihood
-        What y is, given f: "gaussian", "lognormal", "poisson" (exp link), "bernoulli", or an object such as
-        ``npvi.likelihoods.Poisson(link="softplus")``.
+        What y is, given f: "gaussian", "lognormal", "poisson" (exp link), "bernoulli", "binomial", "gamma",
+        "student_t", …, or an object such as ``npvi.likelihoods.Poisson(link="softplus")``.
     kernel : str, Kernel or function of two points
-        Covariance of f: "rbf", "matern12", "matern32", "matern52", …, or an object such as
-        ``npvi.kernels.RBF(length_scale=0.5, variance=1.0)``.
-    nugget : float
+        Covariance of f: "matern" (whose smoothness is learned, too), "rbf", "matern12", "matern32", "matern52", …, or
+        an object such as ``npvi.kernels.RBF(length_scale=0.5, variance=1.0)``. One that is only named has a length
+        scale per input, and starts at the data's own scales; the numbers of an object are where learning starts, unless
+        they say more: ``npvi.fixed(0.5)``, ``npvi.bounded(0.5, 0.1, 2.0)``, ``npvi.positive(0.5, prior=(0.0, 1.0))``.
+    nugget : float or None
         Variance on the diagonal, part of f and fresh for every row. Points that share a location need it positive; for
-        counts it is overdispersion.
-    mean : {"zero", "constant"}
-        Prior mean of f; the constant is the one that maximises the bound.
-    method : {"npvi"}
-        How the posterior is approximated.
+        counts it is overdispersion. None: learned (10⁻⁴ where nothing is); with Gaussian noise, which it can't be told
+        from, tiny.
+    mean : {"constant", "linear", "zero"}
+        Prior mean of f: a constant, which is learned; a linear function of the covariates (of all columns, where
+        `coords` leaves none over); or zero. Covariates are part of it in any case.
+    method : {"full", "npvi"}
+        How the posterior is approximated: by the best Gaussian there is (beyond a thousand rows by draws), or by the
+        paper's, whose covariance has a sparse factor.
     prior : {"nngp"}
         How the Gaussian process is approximated.
     n_neighbors : int
@@ -39,10 +44,16 @@ class GPRegressor(RegressorMixin, BaseGP):
         How parents are chosen.
     order : {"maximin", "grid", "random", "given"} or permutation
         Order of the points; coarse to fine by default.
-    learn : False
-        Hyper-parameters stay as given; `npvi.grid_search` chooses among values by validation.
+    learn : {True, False, "grid"}
+        Whether hyper-parameters are learned, by the largest bound, or stay as given. "grid": the paper's way, the
+        length scale among seven that predicts a validation split best (`npvi.grid_search` has more of it). From fewer
+        than five rows, or where all responses are equal, nothing is learned.
+    coords : columns or None
+        Which columns of X the process sees, by name or number; the others are covariates of the mean. None: all.
+    coefficient_scale : float or None
+        Standard deviation of the Gaussian prior of each covariate's coefficient; None is a flat prior.
     tol : float
-        Both residuals of the optimum must fall below it.
+        Both residuals of the optimum must fall below it; by draws they can't be had as small.
     max_iter : int
         Most iterations.
     random_state : int, RandomState or None
@@ -57,12 +68,12 @@ class GPRegressor(RegressorMixin, BaseGP):
     elbo_ : float
         The evidence lower bound of all data, every constant included.
     fit_info_ : dict
-        The bound and both residuals after every iteration, what the fit guarantees, what the solver did, seconds per
-        stage.
-    kernel_, likelihood_ : the objects used.
+        The bound and both residuals after every iteration, what the fit guarantees, what the solver did, how learning
+        went, the parameters that ended at a bound, seconds per stage.
+    kernel_, likelihood_, nugget_ : those used, learned or given.
     posterior_ : the posterior at the training points, in the order of ``graph_.order``.
     graph_ : the graph.
-    mean_coefficients_ : array, the constant mean (empty for "zero").
+    mean_coefficients_ : array, the constant and the coefficients of the covariates, as far as there are any.
 
     Examples
     --------
@@ -70,15 +81,23 @@ class GPRegressor(RegressorMixin, BaseGP):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 10, size=(500, 2))
     >>> y = rng.poisson(np.exp(1 + np.sin(X[:, 0])))
-    >>> model = npvi.GPRegressor("poisson", kernel=npvi.kernels.Matern32(length_scale=2.0), mean="constant").fit(X, y)
+    >>> model = npvi.GPRegressor("poisson").fit(X, y)
     >>> dist = model.predict_dist([[np.pi / 2, 5.0]])
     >>> bool(5 < dist.mean[0] < 10)  # the truth is exp(2) = 7.4
     True
     """
 
-    def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        censored: Any = None,
+    ) -> Any:
         """Mean of the response at each row of X; with `return_std` also its standard deviation."""
-        dist = self.predict_dist(X, exposure=exposure)
+        dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
         return (dist.mean, dist.std) if return_std else dist.mean
 
     def _encode(self, y: NDArray) -> NDArray:

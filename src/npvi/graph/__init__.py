@@ -1,7 +1,8 @@
 """Order the points, find for each the earlier points it depends on, and neighbours of new points."""
 
 from npvi.graph.build import build_graph
+from npvi.graph.extend import extend_graph
 from npvi.graph.graph import Children, Graph, Levels
 from npvi.graph.index import NeighborIndex
 
-__all__ = ["Children", "Graph", "Levels", "NeighborIndex", "build_graph"]
+__all__ = ["Children", "Graph", "Levels", "NeighborIndex", "build_graph", "extend_graph"]

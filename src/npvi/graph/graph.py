@@ -136,6 +136,21 @@ class Graph:
         return children
 
     @cached_property
+    def moral_density(self) -> float:
+        """Pairs of points that are parent and child or share a child, per edge; from a sample of 256 points.
+
+        It is how much denser the precision matrix of a process on this graph is than the graph.
+        """
+        pointer, rows, slots = self.children
+        pairs = edges = 0
+        for i in np.unique(np.linspace(0, self.n_points - 1, 256).astype(np.int64)):
+            own = self.parents[i][self.parents[i] >= 0]
+            earlier = [self.parents[rows[e], : slots[e]] for e in range(pointer[i], pointer[i + 1])]
+            pairs += len(np.unique(np.concatenate([own, *earlier])))
+            edges += len(own)
+        return pairs / max(edges, 1)
+
+    @cached_property
     def levels(self) -> Levels:
         """Points by level (1 + the highest level of the parents, 0 without any), found on first use."""
         level = np.zeros(self.n_points, np.int32)

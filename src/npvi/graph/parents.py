@@ -8,7 +8,7 @@ from numba import njit
 from npvi.graph.search import Arranged, search
 from npvi.parallel import over_chunks
 
-__all__ = ["nearest_parents", "paper_parents"]
+__all__ = ["nearest_parents", "paper_parents", "sort_rows"]
 
 
 def nearest_parents(arranged: Arranged, k: int) -> np.ndarray:
@@ -17,7 +17,7 @@ def nearest_parents(arranged: Arranged, k: int) -> np.ndarray:
     parents = np.empty((len(queries), k), np.int32)
     homes = np.arange(len(queries), dtype=np.int32)
     search(arranged, queries, homes, arranged.positions, arranged.positions, parents)
-    over_chunks(_sort_rows, len(parents), parents)
+    over_chunks(sort_rows, len(parents), parents)
     return parents
 
 
@@ -65,7 +65,7 @@ def _sort_ascending(row: np.ndarray, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _sort_rows(start: int, stop: int, parents: np.ndarray) -> None:
+def sort_rows(start: int, stop: int, parents: np.ndarray) -> None:
     for i in range(start, stop):
         _sort_ascending(parents[i], min(i, parents.shape[1]))
 

@@ -1,6 +1,22 @@
 """From a prior and data to a posterior."""
 
 from npvi.inference.data import Data
-from npvi.inference.npvi import Fit, Start, fit_npvi
+from npvi.inference.fit import Fit, Start, fit_posterior
+from npvi.inference.full import AllCovariances
+from npvi.inference.mean_function import MeanFunction, Trend
+from npvi.inference.npvi import SparseFactors
 
-__all__ = ["Data", "Fit", "Start", "fit_npvi"]
+__all__ = [
+    "FAMILIES",
+    "AllCovariances",
+    "Data",
+    "Fit",
+    "MeanFunction",
+    "SparseFactors",
+    "Start",
+    "Trend",
+    "fit_posterior",
+]
+
+#: what the posterior's covariance may be, by the name of the method
+FAMILIES = {"full": AllCovariances, "npvi": SparseFactors}

@@ -1,7 +1,8 @@
-"""The prior's mean m = H β, with β at its best value for any f: zero columns (zero mean) or one (a constant)."""
+"""The prior's mean m = H β, with β at its best value for any f: no columns, a constant, covariates."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,27 +13,59 @@ from npvi.priors import NNGP
 if TYPE_CHECKING:
     from npvi.inference.mean_solve import PrecisionSolver
 
-__all__ = ["MeanFunction"]
+__all__ = ["MeanFunction", "Trend"]
 
 Vector = NDArray[np.float64]
 
 
-class MeanFunction:
-    """f ~ N(Hβ, P⁻¹) with β profiled out: β(f) = (HᵀPH)⁻¹ HᵀPf.
+@dataclass(frozen=True)
+class Trend:
+    """The posterior of β, and how f follows it.
 
-    What is left of the prior is the quadratic form of P̃ = P − PH (HᵀPH)⁻¹ HᵀP, so the bound stays a function of q alone
-    and every step that raises it raises it for the best β.
+    Attributes
+    ----------
+    coefficients : β, shape (p,)
+    covariance : of β, shape (p, p)
+    sensitivity : ∂E[f − Hβ]/∂β at the training points, shape (N, p): what the process makes up for when β moves.
+    """
+
+    coefficients: Vector
+    covariance: NDArray[np.float64]
+    sensitivity: NDArray[np.float64]
+
+    def projected_variance(
+        self, basis: NDArray[np.float64], neighbors: NDArray[np.int32], weights: Vector
+    ) -> NDArray[np.float64]:
+        """What not knowing β adds to the variance of f at new points with these conditionals; `basis` is their H."""
+        if not basis.shape[1]:
+            return np.zeros(len(basis))
+        along = basis + np.einsum("ij,ijp->ip", weights, self.sensitivity[neighbors])
+        return np.einsum("ip,pq,iq->i", along, self.covariance, along)
+
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Deviations of β from its mean, shape (p, n)."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        return vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.standard_normal((len(values), n)))
+
+
+class MeanFunction:
+    """f ~ N(Hβ, P⁻¹) with β profiled out: β(f) = (HᵀPH + Λ)⁻¹ HᵀPf.
+
+    What is left of the prior is the quadratic form of P̃ = P − PH (HᵀPH + Λ)⁻¹ HᵀP, so the bound stays a function of q
+    alone and every step that raises it raises it for the best β.
 
     Parameters
     ----------
     prior : the prior of f − Hβ.
     basis : H, shape (N, p); p may be 0.
+    precision : diagonal of Λ, the prior precision of β, shape (p,); zero is a flat prior.
     """
 
-    def __init__(self, prior: NNGP, basis: NDArray[np.float64]) -> None:
+    def __init__(self, prior: NNGP, basis: NDArray[np.float64], precision: Vector | None = None) -> None:
         self.prior, self.basis = prior, basis
+        self.precision = np.zeros(basis.shape[1]) if precision is None else precision
         self._PH = prior.matvec(basis) if basis.shape[1] else basis
-        self._HPH = basis.T @ self._PH
+        self._HPH = basis.T @ self._PH + np.diag(self.precision)
 
     def coefficients(self, f: Vector) -> Vector:
         """β(f), shape (p,)."""
@@ -44,7 +77,10 @@ class MeanFunction:
 
     def penalty(self, f: Vector) -> float:
         """fᵀP̃f."""
-        return self.prior.quadratic(self.centred(f))
+        if not self.basis.shape[1]:
+            return self.prior.quadratic(f)
+        coefficients = self.coefficients(f)
+        return self.prior.quadratic(f - self.basis @ coefficients) + float(coefficients**2 @ self.precision)
 
     def penalty_gradient(self, f: Vector) -> Vector:
         """P̃f."""
@@ -54,8 +90,26 @@ class MeanFunction:
         """x with (P̃ + W) x = rhs, by one solve with P + W and one more per column of H (Woodbury)."""
         x = solver.solve(rhs)
         if self.basis.shape[1]:
-            Z = np.column_stack([solver.solve(np.ascontiguousarray(column)) for column in self._PH.T])
-            # without information in the data (W → 0) the inner matrix vanishes; the ridge keeps the step finite
-            inner = self._HPH - self._PH.T @ Z + 1e-14 * np.diag(np.diag(self._HPH))
+            Z, inner = self._through(solver)
             x = x + Z @ np.linalg.solve(inner, self._PH.T @ x)
         return x
+
+    def trend(self, solver: PrecisionSolver, f: Vector) -> Trend:
+        """The posterior of β at the posterior mean f; `solver` is for P + W."""
+        if not self.basis.shape[1]:
+            return Trend(np.zeros(0), np.zeros((0, 0)), self.basis)
+        Z, inner = self._through(solver)
+        return Trend(self.coefficients(f), _inverse(inner, np.sqrt(np.diag(self._HPH))), Z - self.basis)
+
+    def _through(self, solver: PrecisionSolver) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(P + W)⁻¹PH, and the precision of β given the data."""
+        Z = np.column_stack([solver.solve(np.ascontiguousarray(column)) for column in self._PH.T])
+        # without information in the data (W → 0) the inner matrix vanishes; the ridge keeps the step finite
+        return Z, self._HPH - self._PH.T @ Z + 1e-14 * np.diag(np.diag(self._HPH))
+
+
+def _inverse(precision: NDArray[np.float64], scale: Vector) -> NDArray[np.float64]:
+    """The covariance of β. Where the data say nothing at all (no counts: log 0 is infinitely far) β counts as known."""
+    values, vectors = np.linalg.eigh(precision / np.outer(scale, scale))
+    root = vectors / scale[:, None]
+    return (root * np.where(values > 1e-12, 1.0 / np.maximum(values, 1e-12), 0.0)) @ root.T

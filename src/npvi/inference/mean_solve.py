@@ -37,17 +37,34 @@ class PrecisionSolver:
 
     patience = 25
 
-    def __init__(self, prior: NNGP, site_precision: NDArray[np.float64], log: SolverLog | None = None) -> None:
-        self.prior, self.site_precision = prior, site_precision
+    def __init__(
+        self,
+        prior: NNGP,
+        site_precision: NDArray[np.float64],
+        log: SolverLog | None = None,
+        tolerance: float = 1e-10,
+    ) -> None:
+        self.prior, self.site_precision, self.tolerance = prior, site_precision, tolerance
         self.log = log if log is not None else SolverLog()
         self._preconditioner: tuple[str, ZeroFillFactor] | None = None
 
     def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(P + W) x."""
-        return self.prior.matvec(x) + self.site_precision * x
+        """(P + W) x, for one vector or many."""
+        return self.prior.matvec(x) + (self.site_precision * x.T).T
 
-    def solve(self, rhs: NDArray[np.float64], tolerance: float = 1e-10) -> NDArray[np.float64]:
+    def factor(self) -> ZeroFillFactor | None:
+        """U of the first route that makes one that can be used; None where w < 0 leaves none."""
+        name, factor = self._preconditioner = self._preconditioner or self._build(self._first_route())
+        while not factor.finite:
+            if name == _ROUTES[-1]:
+                return None
+            name, factor = self._preconditioner = self._build(_ROUTES[_ROUTES.index(name) + 1])
+            self.log.fallbacks.append(name)
+        return factor
+
+    def solve(self, rhs: NDArray[np.float64], tolerance: float | None = None) -> NDArray[np.float64]:
         """x with ‖(P+W)x − rhs‖ ≤ tolerance·‖rhs‖, or as near as rounding lets it."""
+        tolerance = self.tolerance if tolerance is None else tolerance
         x = np.zeros_like(rhs)
         iterations, residual = 0, 1.0
         while True:
@@ -74,8 +91,7 @@ class PrecisionSolver:
 
     def _first_route(self) -> str:
         """The graph's own pattern, unless most of P lies outside it (many inputs): too much would be dropped."""
-        entries = len(self.prior.lower_half.columns)
-        return _ROUTES[1] if entries > 3.0 * self.prior.root.edges.size else _ROUTES[0]
+        return _ROUTES[1] if self.prior.graph.moral_density > 3.0 else _ROUTES[0]
 
     def _build(self, name: str) -> tuple[str, ZeroFillFactor]:
         if name == "zero-fill":

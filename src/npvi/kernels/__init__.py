@@ -6,7 +6,7 @@ from npvi.kernels.custom import Custom
 from npvi.kernels.evaluation import diagonal, evaluate, evaluate_distances, matrix
 from npvi.kernels.inputs import EARTH_RADIUS, Sphere, Subset
 from npvi.kernels.linear import Constant, Linear
-from npvi.kernels.matern import Matern12, Matern32, Matern52
+from npvi.kernels.matern import Matern, Matern12, Matern32, Matern52
 from npvi.kernels.periodic import Periodic
 from npvi.kernels.rational_quadratic import RationalQuadratic
 from npvi.kernels.rbf import RBF
@@ -20,6 +20,7 @@ __all__ = [
     "Custom",
     "Kernel",
     "Linear",
+    "Matern",
     "Matern12",
     "Matern32",
     "Matern52",

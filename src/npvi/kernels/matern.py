@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 
 from npvi.kernels.stationary import Stationary, safe_sqrt
 
-__all__ = ["Matern12", "Matern32", "Matern52"]
+__all__ = ["SMOOTHNESS", "Matern", "Matern12", "Matern32", "Matern52"]
 
 
 class Matern12(Stationary):
@@ -75,3 +77,47 @@ class Matern52(Stationary):
     def correlation(self, r2: jax.Array) -> jax.Array:
         s = safe_sqrt(5.0 * r2)
         return (1.0 + s + s * s / 3.0) * jnp.exp(-s)
+
+
+#: the smoothness that `Matern` may have, and the correlation at squared distance r² that goes with it
+SMOOTHNESS = {0.5: Matern12.correlation, 1.5: Matern32.correlation, 2.5: Matern52.correlation}
+
+
+class Matern(Stationary):
+    """Matérn kernel whose smoothness ν is one of 1/2, 3/2 and 5/2, or for the data to say.
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float
+        ℓ, one for all inputs or one per input.
+    variance : float
+        k(x, x).
+    smoothness : {0.5, 1.5, 2.5} or None
+        ν. None: learned, by the bound, where the model learns; 3/2 where it doesn't.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> round(float(Matern(length_scale=2.0, smoothness=0.5)(jnp.zeros(1), jnp.array([2.0]))), 4)  # exp(-1)
+    0.3679
+    """
+
+    static = ("smoothness",)
+
+    def __init__(
+        self,
+        length_scale: float | Sequence[float] = 1.0,
+        variance: float = 1.0,
+        smoothness: float | None = None,
+    ) -> None:
+        super().__init__(length_scale, variance)
+        self.smoothness = smoothness
+
+    def correlation(self, r2: jax.Array) -> jax.Array:
+        return SMOOTHNESS[1.5 if self.smoothness is None else self.smoothness](self, r2)
+
+    def validate(self, n_inputs: int) -> None:
+        super().validate(n_inputs)
+        if self.smoothness is not None and self.smoothness not in SMOOTHNESS:
+            choices = ", ".join(map(str, SMOOTHNESS))
+            raise ValueError(f"Matern: smoothness must be one of {choices}, or None; got {self.smoothness!r}")

@@ -7,7 +7,7 @@ from typing import Any
 from npvi.kernels.base import Kernel
 from npvi.kernels.custom import Custom
 from npvi.kernels.linear import Constant, Linear
-from npvi.kernels.matern import Matern12, Matern32, Matern52
+from npvi.kernels.matern import Matern, Matern12, Matern32, Matern52
 from npvi.kernels.periodic import Periodic
 from npvi.kernels.rational_quadratic import RationalQuadratic
 from npvi.kernels.rbf import RBF
@@ -16,6 +16,7 @@ __all__ = ["KERNELS", "as_kernel"]
 
 KERNELS: dict[str, type[Kernel]] = {
     "rbf": RBF,
+    "matern": Matern,
     "matern12": Matern12,
     "matern32": Matern32,
     "matern52": Matern52,

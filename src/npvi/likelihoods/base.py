@@ -9,8 +9,8 @@ import numpy as np
 
 from npvi.checks import check_positive
 from npvi.likelihoods.links import Link
-from npvi.likelihoods.support import REAL, Support
-from npvi.parameters import Parametrised
+from npvi.likelihoods.support import POSITIVE, REAL, Support
+from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised
 
 __all__ = ["Likelihood"]
 
@@ -38,20 +38,37 @@ class Likelihood(Parametrised):
     -1.49
     """
 
-    support: ClassVar[Support] = REAL
-    """Which responses are allowed."""
     extras: ClassVar[tuple[str, ...]] = ()
-    """Names of the data per row, besides y, that the methods take as keywords; each is positive."""
-    log_concave: ClassVar[bool] = False
-    """Whether log p(y | f) is concave in f for every y."""
-    resolution: ClassVar[float] = 1.0
-    """The scale of f over which log p(y | f) is smooth; the step of numerical integrals follows it.
-
-    A third of the distance from the real axis to the nearest singularity: 1 for the logistic function, with
-    its poles at ±iπ.
-    """
+    """Names of the data per row, besides y, that the methods take as keywords."""
+    extra_supports: ClassVar[dict[str, Support]] = {}
+    """What each of the extras may be; positive numbers where nothing is said."""
+    domains: ClassVar[dict[str, Interval]] = {}
+    """What each learnable parameter may be: a number strictly inside, or an increasing vector of them; positive
+    where nothing is said."""
     links: ClassVar[dict[str, Link]] = {}
     """The choices for a parameter called `link`, where there is one."""
+
+    # -- what p(y | f) is like; a subclass sets a plain attribute, or a property where it depends on parameters
+    # ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> Support:
+        """Which responses are allowed."""
+        return REAL
+
+    @property
+    def log_concave(self) -> bool:
+        """Whether log p(y | f) is concave in f for every y."""
+        return False
+
+    @property
+    def resolution(self) -> float:
+        """The scale of f over which log p(y | f) is smooth; the step of numerical integrals follows it.
+
+        A third of the distance from the real axis to the nearest singularity: 1 for the logistic function,
+        with its poles at ±iπ.
+        """
+        return 1.0
 
     # -- p(y | f), for one observation, in JAX
     # ------------------------------------------------------------------------
@@ -82,6 +99,10 @@ class Likelihood(Parametrised):
     def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
         """An f whose mean is about y, to start an iteration from."""
         return np.zeros(np.shape(y))
+
+    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+        """Parameters to start learning from, by name, from moments of the data alone; what is not named stays."""
+        return {}
 
     # -- closed forms under f ~ N(m, v), where there are any
     # ----------------------------------------------------------
@@ -116,7 +137,7 @@ class Likelihood(Parametrised):
                 choices = ", ".join(repr(choice) for choice in self.links)
                 raise ValueError(f"{type(self).__name__}: link must be one of {choices}, got {value!r}")
             if name not in self.static:
-                check_positive(self, name)
+                _check_domain(self, name, self.domains.get(name, POSITIVE_NUMBER))
 
     def check_response(self, y: Any, name: str = "y") -> np.ndarray:
         """`y` as an array of float64, or ValueError where some of it is outside the support.
@@ -136,13 +157,15 @@ class Likelihood(Parametrised):
             )
         return y
 
-    def check_row(self, row: dict[str, Any] | None, n: int) -> dict[str, np.ndarray]:
+    def check_row(self, row: dict[str, Any] | None, n: int, y: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """The data per row as float64 arrays of length `n`, or ValueError; names that are None are left out.
 
-        >>> from npvi.likelihoods import Gaussian
-        >>> Gaussian().check_row({"exposure": [1.0, 2.0]}, 2)
+        With the responses `y` it also checks that the two go together.
+
+        >>> from npvi.likelihoods import Bernoulli
+        >>> Bernoulli().check_row({"exposure": [1.0, 2.0]}, 2)
         Traceback (most recent call last):
-        ValueError: Gaussian takes no exposure
+        ValueError: Bernoulli takes no exposure
         """
         checked = {}
         for name, value in (row or {}).items():
@@ -155,10 +178,41 @@ class Likelihood(Parametrised):
             if values.shape not in [(), (n,)]:
                 raise ValueError(f"{name} must be one number or {n} of them, one per row; got shape {values.shape}")
             checked[name] = np.array(np.broadcast_to(values, (n,)))
-            wrong = np.flatnonzero(~(np.isfinite(checked[name]) & (checked[name] > 0)))
+            allowed = self.extra_supports.get(name, POSITIVE)
+            wrong = np.flatnonzero(allowed.invalid(checked[name]))
             if len(wrong):
+                what = "positive and finite" if allowed is POSITIVE else allowed.description
                 raise ValueError(
-                    f"{name} must be positive and finite, but {len(wrong)} of {n} rows are not "
+                    f"{name} must be {what}, but {len(wrong)} of {n} rows are not "
                     f"(first: row {wrong[0]}, {checked[name][wrong[0]]})"
                 )
+        if y is not None:
+            self.check_together(y, checked)
         return checked
+
+    def check_together(self, y: np.ndarray, row: dict[str, np.ndarray]) -> None:
+        """Raise ValueError where responses and data per row, each allowed by itself, contradict each other."""
+
+
+def _check_domain(obj: Parametrised, name: str, domain: Interval) -> None:
+    """Raise ValueError unless the parameter `name` is strictly inside `domain`."""
+    if domain == POSITIVE_NUMBER:
+        check_positive(obj, name)
+        return
+    value = getattr(obj, name)
+    allowed = "a vector of increasing numbers" if domain.increasing else "a finite number"
+    if np.isfinite([domain.lower, domain.upper]).all():
+        allowed += f" between {domain.lower:g} and {domain.upper:g}"
+    elif np.isfinite(domain.lower):
+        allowed += f" above {domain.lower:g}"
+    elif np.isfinite(domain.upper):
+        allowed += f" below {domain.upper:g}"
+    try:
+        values = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array([])
+    good = values.size > 0 and np.all(np.isfinite(values) & (values > domain.lower) & (values < domain.upper))
+    if domain.increasing:
+        good = good and values.ndim == 1 and np.all(np.diff(values) > 0)
+    if not good:
+        raise ValueError(f"{type(obj).__name__}: {name} must be {allowed}, got {value!r}")

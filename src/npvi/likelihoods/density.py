@@ -15,7 +15,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.expectations import groups
 from npvi.likelihoods.quadrature import MAX_NODES
 
-__all__ = ["predictive_log_prob"]
+__all__ = ["predictive_log_prob", "reach"]
 
 _DEPTH = 38.0
 """The integral stops where the integrand is e^−38 of its peak."""
@@ -102,8 +102,8 @@ def _interval(
         inside = [jnp.where(h(t) > peak - _DEPTH, t - mode, 0.0) for t in (jnp.zeros_like(m), origin)]
         reach_right = jnp.maximum(jnp.maximum(inside[0], inside[1]), 0.0)
         reach_left = jnp.maximum(jnp.maximum(-inside[0], -inside[1]), 0.0)
-        right = _reach(lambda t: h(mode + t) > peak - _DEPTH, reach_right, width)
-        left = _reach(lambda t: h(mode - t) > peak - _DEPTH, reach_left, width)
+        right = reach(lambda t: h(mode + t) > peak - _DEPTH, reach_right, width)
+        left = reach(lambda t: h(mode - t) > peak - _DEPTH, reach_left, width)
         return mode - left, mode + right, peak
 
     return jax.vmap(one)(y, m, v, start, row)
@@ -145,7 +145,7 @@ def _mode(h: Callable, origin: jax.Array, sd: jax.Array) -> tuple[jax.Array, jax
     return found, curvature(found)
 
 
-def _reach(above: Callable, inside: jax.Array, width: jax.Array) -> jax.Array:
+def reach(above: Callable, inside: jax.Array, width: jax.Array) -> jax.Array:
     """The distance t at which above(t) stops to hold, from outside and to 2 %, given one where it holds."""
 
     def further(state: tuple) -> tuple:

@@ -111,9 +111,12 @@ def groups(labels: np.ndarray) -> Iterator[tuple[int, np.ndarray | slice]]:
 @lru_cache
 def has_closed_form(structure: Any, n_leaves: int) -> bool:
     """Whether likelihoods of this structure (class, link) override `expected_log_prob`."""
-    likelihood = jax.tree.unflatten(structure, [1.0] * n_leaves)
+
+    def value(leaves: list, *arguments: jax.Array) -> jax.Array | None:
+        return jax.tree.unflatten(structure, leaves).expected_log_prob(*arguments)
+
     one = jax.ShapeDtypeStruct((), np.float32)
-    return jax.eval_shape(likelihood.expected_log_prob, one, one, one) is not None
+    return jax.eval_shape(value, [one] * n_leaves, one, one, one) is not None
 
 
 @partial(jax.jit, static_argnums=0)

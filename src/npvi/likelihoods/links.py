@@ -11,7 +11,7 @@ import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
 from scipy import special
 
-__all__ = ["PROBABILITY", "RATE", "Link"]
+__all__ = ["PROBABILITY", "RATE", "Link", "softplus"]
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,19 @@ def _sigmoid(f: jax.Array) -> jax.Array:
 
 
 @jax.custom_jvp
-def _softplus(f: jax.Array) -> jax.Array:
+def softplus(f: jax.Array) -> jax.Array:
+    """log(1 + exp(f))."""
     return jnp.maximum(f, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(f)))
 
 
 _sigmoid.defjvps(lambda tangent, value, _: tangent * value * (1.0 - value))
-_softplus.defjvps(lambda tangent, _, f: tangent * _sigmoid(f))
+softplus.defjvps(lambda tangent, _, f: tangent * _sigmoid(f))
 
 
 def _log_softplus(f: jax.Array) -> jax.Array:
     # Far left log(log(1 + e^f)) is f to all digits, and e^f underflows in the end. The branch not taken is
     # differentiated too: its argument is kept off 0, where the derivative is not a number.
-    return jnp.where(f < -36.0, f, jnp.log(jnp.maximum(_softplus(f), 1e-100)))
+    return jnp.where(f < -36.0, f, jnp.log(jnp.maximum(softplus(f), 1e-100)))
 
 
 def _inverse_softplus(mean: np.ndarray) -> np.ndarray:
@@ -63,12 +64,12 @@ def _inverse_softplus(mean: np.ndarray) -> np.ndarray:
 
 RATE = {
     "exp": Link("exp", jnp.exp, lambda f: f, np.exp, np.log),
-    "softplus": Link("softplus", _softplus, _log_softplus, lambda f: np.logaddexp(0.0, f), _inverse_softplus),
+    "softplus": Link("softplus", softplus, _log_softplus, lambda f: np.logaddexp(0.0, f), _inverse_softplus),
 }
 """Links to a positive mean."""
 
 PROBABILITY = {
-    "logit": Link("logit", _sigmoid, lambda f: -_softplus(-f), special.expit, special.logit),
+    "logit": Link("logit", _sigmoid, lambda f: -softplus(-f), special.expit, special.logit),
     "probit": Link("probit", ndtr, log_ndtr, special.ndtr, special.ndtri),
 }
 """Links to a probability, symmetric: mean(−f) = 1 − mean(f)."""

@@ -11,6 +11,7 @@ from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.gaussian import normal_log_density
+from npvi.likelihoods.scales import log_variance
 from npvi.likelihoods.support import POSITIVE
 
 __all__ = ["LogNormal"]
@@ -58,7 +59,11 @@ class LogNormal(Likelihood):
     def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
         return np.log(y)
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array:
+    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+        noise = log_variance(y)
+        return {} if noise is None else {"variance": noise}
+
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array | None:
         return self.log_prob(y, m) - 0.5 * v / self.variance
 
     def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:

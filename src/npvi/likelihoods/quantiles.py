@@ -34,9 +34,8 @@ def predictive_cdf(
 ) -> np.ndarray:
     """P(Y ≤ y) for f ~ N(mean, variance), for each row.
 
-    Given y, P(Y ≤ y | f) falls from 1 to 0 as f grows, within a few 1/√λ for a count of mean λ. Left of that
-    step the integral is a normal distribution function; across it, Gauss–Legendre panels resolve step and
-    normal alike.
+    Given y, P(Y ≤ y | f) falls as f grows, within a few 1/√λ for a count of mean λ. On either side of that step
+    the integral is a normal distribution function; across it, Gauss–Legendre panels resolve step and normal alike.
 
     Examples
     --------
@@ -116,7 +115,12 @@ class _Search:
             centre, stride = np.floor(centre), np.ceil(stride)
         low, high = centre.copy(), centre.copy()
         rows = np.arange(len(centre))
-        hit = self.reached(centre, rows)
+        if support.atom is not None:
+            # q may be reached at the atom, where the bisection would look for it among the smallest of numbers
+            at_atom = self.reached(np.full(len(rows), support.atom), rows)
+            low[at_atom] = high[at_atom] = support.atom
+            rows = rows[~at_atom]
+        hit = self.reached(centre[rows], rows)
         for near, far, sign, todo in ((high, low, -1.0, rows[hit]), (low, high, 1.0, rows[~hit])):
             step = sign * stride
             while len(todo):
@@ -158,8 +162,13 @@ def _mixture_cdf(likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, varian
         return np.asarray(closed)
     sd = np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE))
 
-    left, right = _step(lambda t: likelihood.cdf(y, mean + t, **row), _REACH * sd)
-    total = special.ndtr(left / sd)
+    def given(t: np.ndarray) -> np.ndarray:
+        return likelihood.cdf(y, mean + t, **row)
+
+    # from 1 to 0 for most likelihoods; where y may be 0 whatever f is, no lower than the probability of that
+    top, bottom = given(-_REACH * sd), given(_REACH * sd)
+    left, right = _step(given, _REACH * sd, top, bottom)
+    total = top * special.ndtr(left / sd) + bottom * special.ndtr(-right / sd)
     panels = np.ceil(np.log2(np.clip((right - left) / (_PANEL * likelihood.resolution), 1.0, _MAX_PANELS)))
     for tier, chosen in groups(panels.astype(int)):
         some = {name: value[chosen, None] for name, value in row.items()}
@@ -174,20 +183,23 @@ def _mixture_cdf(likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, varian
     return np.clip(total, 0.0, 1.0)
 
 
-def _step(cdf: Callable[[np.ndarray], np.ndarray], reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where in [−reach, reach] a cdf that falls with f leaves 1, and where it arrives at 0: roughly, from outside."""
+def _step(
+    cdf: Callable[[np.ndarray], np.ndarray], reach: np.ndarray, top: np.ndarray, bottom: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where in [−reach, reach] a cdf that falls with f leaves its top and reaches its bottom: roughly, from outside."""
     left, left_limit, right_limit, right = -reach, reach, -reach, reach
     for _ in range(40):
         middle = 0.5 * (left + left_limit)
-        still_one = cdf(middle) > 1.0 - _NEGLIGIBLE
-        left, left_limit = np.where(still_one, middle, left), np.where(still_one, left_limit, middle)
+        still_top = cdf(middle) > top - _NEGLIGIBLE
+        left, left_limit = np.where(still_top, middle, left), np.where(still_top, left_limit, middle)
         middle = 0.5 * (right_limit + right)
-        above_zero = cdf(middle) > _NEGLIGIBLE
-        right_limit, right = np.where(above_zero, middle, right_limit), np.where(above_zero, right, middle)
+        above_bottom = cdf(middle) > bottom + _NEGLIGIBLE
+        right_limit, right = np.where(above_bottom, middle, right_limit), np.where(above_bottom, right, middle)
         # good enough once neither end wastes more than a tenth of the interval
-        if np.all(np.fmax(left_limit - left, right - right_limit) <= 0.1 * (right - left)):
+        if np.all(np.fmax(left_limit - left, right - right_limit) <= 0.1 * np.abs(right - left)):
             break
-    return left, right
+    # a cdf that does not depend on f never leaves its top and is at its bottom from the beginning
+    return left, np.fmax(left, right)
 
 
 @lru_cache

@@ -6,9 +6,25 @@ from typing import Any
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.bernoulli import Bernoulli
+from npvi.likelihoods.beta import Beta
+from npvi.likelihoods.beta_binomial import BetaBinomial
+from npvi.likelihoods.binomial import Binomial
+from npvi.likelihoods.censored import CensoredGaussian, CensoredLogNormal
+from npvi.likelihoods.custom import Custom
+from npvi.likelihoods.exponential import Exponential
+from npvi.likelihoods.gamma import Gamma
 from npvi.likelihoods.gaussian import Gaussian
+from npvi.likelihoods.hurdle_poisson import HurdlePoisson
+from npvi.likelihoods.laplace import Laplace
 from npvi.likelihoods.lognormal import LogNormal
+from npvi.likelihoods.negative_binomial import NegativeBinomial
+from npvi.likelihoods.ordinal import Ordinal
 from npvi.likelihoods.poisson import Poisson
+from npvi.likelihoods.student_t import StudentT
+from npvi.likelihoods.tweedie import Tweedie
+from npvi.likelihoods.weibull import Weibull
+from npvi.likelihoods.zero_inflated_negative_binomial import ZeroInflatedNegativeBinomial
+from npvi.likelihoods.zero_inflated_poisson import ZeroInflatedPoisson
 
 __all__ = ["LIKELIHOODS", "as_likelihood"]
 
@@ -17,11 +33,27 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
     "lognormal": LogNormal,
     "poisson": Poisson,
     "bernoulli": Bernoulli,
+    "negative_binomial": NegativeBinomial,
+    "zero_inflated_poisson": ZeroInflatedPoisson,
+    "zero_inflated_negative_binomial": ZeroInflatedNegativeBinomial,
+    "hurdle_poisson": HurdlePoisson,
+    "binomial": Binomial,
+    "beta_binomial": BetaBinomial,
+    "ordinal": Ordinal,
+    "tweedie": Tweedie,
+    "gamma": Gamma,
+    "exponential": Exponential,
+    "weibull": Weibull,
+    "beta": Beta,
+    "student_t": StudentT,
+    "laplace": Laplace,
+    "censored_gaussian": CensoredGaussian,
+    "censored_lognormal": CensoredLogNormal,
 }
 
 
 def as_likelihood(obj: Any) -> Likelihood:
-    """A likelihood from its name, with default parameters, or from a likelihood.
+    """A likelihood from its name, with default parameters, from a function log p(y | f), or from a likelihood.
 
     >>> as_likelihood("poisson")
     Poisson()
@@ -35,7 +67,9 @@ def as_likelihood(obj: Any) -> Likelihood:
         return LIKELIHOODS[obj]()
     if isinstance(obj, type):
         raise TypeError(f"expected a likelihood, got the class {obj.__name__}; write {obj.__name__}()")
+    if callable(obj):
+        return Custom(obj)
     raise TypeError(
-        f"expected a likelihood from npvi.likelihoods or one of {choices}; "
+        f"expected a likelihood from npvi.likelihoods, a function log_prob(y, f), or one of {choices}; "
         f"got {type(obj).__module__}.{type(obj).__name__}"
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["BINARY", "COUNTS", "POSITIVE", "REAL", "Support"]
+__all__ = ["BINARY", "CENSORING", "COUNTS", "POSITIVE", "REAL", "TRIALS", "UNIT", "ZERO_OR_POSITIVE", "Support"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Support:
     """`lower` itself is not allowed."""
     open_upper: bool = False
     """`upper` itself is not allowed."""
+    atom: float | None = None
+    """One number, the smallest, that has a probability of its own where the rest has a density."""
 
     def invalid(self, y: np.ndarray) -> np.ndarray:
         """True for the entries of `y` that are outside."""
@@ -44,3 +46,7 @@ REAL = Support("real", "any finite number")
 POSITIVE = Support("positive", "positive numbers", lower=0.0, open_lower=True)
 COUNTS = Support("counts", "whole numbers 0, 1, 2, …", lower=0.0, discrete=True)
 BINARY = Support("binary", "0 or 1", lower=0.0, upper=1.0, discrete=True)
+ZERO_OR_POSITIVE = Support("zero or positive", "0 or positive numbers", lower=0.0, atom=0.0)
+TRIALS = Support("trials", "whole numbers 1, 2, 3, …", lower=1.0, discrete=True)
+UNIT = Support("unit", "numbers strictly between 0 and 1", lower=0.0, upper=1.0, open_lower=True, open_upper=True)
+CENSORING = Support("censoring", "-1, 0 or 1", lower=-1.0, upper=1.0, discrete=True)

@@ -1,5 +1,7 @@
-"""Approximate posteriors over the training points."""
+"""Gaussians over the training points."""
 
+from npvi.posteriors.base import Posterior
+from npvi.posteriors.draws import DrawsPosterior
 from npvi.posteriors.factor import FactorPosterior, match_covariance
 
-__all__ = ["FactorPosterior", "match_covariance"]
+__all__ = ["DrawsPosterior", "FactorPosterior", "Posterior", "match_covariance"]

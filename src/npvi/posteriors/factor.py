@@ -44,6 +44,10 @@ class FactorPosterior:
         over_chunks(_projected_variance, len(out), neighbors, weights, parents, edges, diagonal, out)
         return out
 
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """n draws of f at the training points, μ + L ε, shape (N, n)."""
+        return self.mean[:, None] + self.factor.dot(rng.standard_normal((len(self.mean), n)))
+
 
 def match_covariance(graph: Graph, V: ArrayLike) -> scipy.sparse.csr_array:
     """L on the graph's pattern with (L Lᵀ)_ij = V_ij on every edge and the diagonal: the paper's theorem.

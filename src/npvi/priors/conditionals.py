@@ -10,10 +10,10 @@ from npvi.kernels import Kernel, Stationary, evaluate, evaluate_distances
 from npvi.parallel import over_chunks
 from npvi.sparse.lanes import LANES, solve_last
 
-__all__ = ["conditionals"]
+__all__ = ["PAIRS", "condition", "conditionals", "list_distances", "list_pairs", "prepare"]
 
 #: kernel values held at a time
-_PAIRS = 2**20
+PAIRS = 2**20
 
 
 def conditionals(
@@ -31,7 +31,8 @@ def conditionals(
     Parameters
     ----------
     neighbors : (M, K) rows of X, padded with −1 at the end.
-    visit : order in which to go through Z; neighbouring rows in sequence find their data in the cache.
+    visit : which rows of Z, and in which order: neighbouring rows in sequence find their data in the cache. The others
+        get b = 0 and d = 0.
 
     Returns
     -------
@@ -42,32 +43,39 @@ def conditionals(
     n = K + 1
     pairs = n * (n + 1) // 2
     visit = np.arange(m, dtype=np.int32) if visit is None else visit
-    padding = np.count_nonzero(
-        neighbors < 0, axis=1
-    )  # places without a neighbour come first in a block, as an identity
-    if isinstance(kernel, Stationary):
-        X, Z = X / np.asarray(kernel.length_scale), Z / np.asarray(kernel.length_scale)
-    weights, variance = np.zeros((m, K)), np.empty(m)
-    step = max(1, _PAIRS // (pairs * LANES)) * LANES
-    for start in range(0, m, step):
+    same = X is Z
+    X, padding = prepare(kernel, X, neighbors)
+    Z = X if same else prepare(kernel, Z, neighbors)[0]
+    weights, variance = np.zeros((m, K)), np.zeros(m)
+    step = max(1, PAIRS // (pairs * LANES)) * LANES
+    for start in range(0, len(visit), step):
         rows = visit[start : start + step]
         groups = -(-len(rows) // LANES)
         size = groups * pairs * LANES
         if isinstance(kernel, Stationary):
             distances = np.empty(size)
-            over_chunks(_list_distances, groups, rows, neighbors, padding, X, Z, distances, grain=16)
+            over_chunks(list_distances, groups, rows, neighbors, padding, X, Z, distances, grain=16)
             values = evaluate_distances(kernel, distances)
         else:
             left, right = np.empty((size, X.shape[1])), np.empty((size, X.shape[1]))
-            over_chunks(_list_pairs, groups, rows, neighbors, padding, X, Z, left, right, grain=16)
+            over_chunks(list_pairs, groups, rows, neighbors, padding, X, Z, left, right, grain=16)
             values = evaluate(kernel, left, right)
         blocks = values.reshape(groups, pairs, LANES)
-        over_chunks(_condition, groups, rows, neighbors, padding, nugget, blocks, weights, variance, grain=16)
+        over_chunks(condition, groups, rows, neighbors, padding, nugget, blocks, weights, variance, grain=16)
     return weights, variance
 
 
+def prepare(
+    kernel: Kernel, X: NDArray[np.float64], neighbors: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Points as the loops below want them, scaled if distances are all that counts, and how many places of each row
+    have no neighbour: those come first in a block, as an identity."""
+    padding = np.count_nonzero(neighbors < 0, axis=1)
+    return (X / np.asarray(kernel.length_scale) if isinstance(kernel, Stationary) else X), padding
+
+
 @njit(cache=True, nogil=True)
-def _list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
+def list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
     """Squared distances for every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
     K = neighbors.shape[1]
     d = X.shape[1]
@@ -92,7 +100,7 @@ def _list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
 
 
 @njit(cache=True, nogil=True)
-def _list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
+def list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
     """The two points of every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
     K = neighbors.shape[1]
     d = X.shape[1]
@@ -115,7 +123,7 @@ def _list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
 
 
 @njit(cache=True, nogil=True)
-def _condition(start, stop, rows, neighbors, padding, nugget, blocks, weights, variance):
+def condition(start, stop, rows, neighbors, padding, nugget, blocks, weights, variance):
     K = neighbors.shape[1]
     last = K * (K + 1) // 2
     own = np.empty((K + 1, LANES))

@@ -27,6 +27,7 @@ class NNGP:
     nugget : variance added to the diagonal; part of f.
     X : (N, d) inputs in the graph's order.
     graph : Graph
+    rows : positions whose conditionals are wanted, all by default; the others are left as independent points.
 
     Attributes
     ----------
@@ -47,16 +48,40 @@ class NNGP:
            [0.135, 0.607, 1.   ]])
     """
 
-    def __init__(self, kernel: Kernel, nugget: float, X: NDArray[np.float64], graph: Graph) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        nugget: float,
+        X: NDArray[np.float64],
+        graph: Graph,
+        rows: NDArray[np.int32] | None = None,
+    ) -> None:
         self.kernel, self.nugget, self.X, self.graph = kernel, float(nugget), X, graph
-        b, d = conditionals(kernel, self.nugget, X, graph.parents, X, graph.spatial)
+        b, d = conditionals(kernel, self.nugget, X, graph.parents, X, graph.spatial if rows is None else rows)
         self.marginal_variance = diagonal(kernel, X) + self.nugget
+        if rows is not None:
+            others = np.ones(len(d), dtype=bool)
+            others[rows] = False
+            d[others] = self.marginal_variance[others]
         degenerate = ~(d > 1e-14 * self.marginal_variance)
         if degenerate.any():
             raise self._not_positive_definite(np.flatnonzero(degenerate))
         self.conditional_mean_weights, self.conditional_variance = b, d
-        scale = 1.0 / np.sqrt(d)
-        self.root = Triangular(graph, scale, -b * scale[:, None])
+        self.root = self._root()
+
+    def _root(self) -> Triangular:
+        scale = 1.0 / np.sqrt(self.conditional_variance)
+        return Triangular(self.graph, scale, -self.conditional_mean_weights * scale[:, None])
+
+    def extended(self, X: NDArray[np.float64], graph: Graph) -> NNGP:
+        """The prior with the last points of `graph` added; those it has are not computed again."""
+        n = self.graph.n_points
+        new = np.arange(n, graph.n_points, dtype=np.int32)
+        prior = NNGP(self.kernel, self.nugget, np.vstack([self.X, X]), graph, rows=new)
+        prior.conditional_mean_weights[:n] = self.conditional_mean_weights
+        prior.conditional_variance[:n] = self.conditional_variance
+        prior.root = prior._root()
+        return prior
 
     def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P x, for one vector (N,) or many (N, R)."""
@@ -89,6 +114,11 @@ class NNGP:
         neighbors = self._index.query(self.kernel.coordinates(Z), k)
         weights, variance = conditionals(self.kernel, self.nugget, self.X, neighbors, Z)
         return Conditional(neighbors, weights, np.maximum(variance, 0.0))
+
+    @cached_property
+    def precision_diagonal(self) -> NDArray[np.float64]:
+        """The diagonal of P."""
+        return self.root.column_norms_squared()
 
     @cached_property
     def lower_half(self) -> LowerHalf:

@@ -2,6 +2,7 @@
 
 from npvi.sparse.conjugate_gradients import Solution, conjugate_gradients
 from npvi.sparse.factor import ZeroFillFactor, zero_fill_factor
+from npvi.sparse.lanczos import inverse_root
 from npvi.sparse.sweep import LowerHalf, lower_half
 from npvi.sparse.triangular import Triangular
 from npvi.sparse.widen import widened
@@ -12,6 +13,7 @@ __all__ = [
     "Triangular",
     "ZeroFillFactor",
     "conjugate_gradients",
+    "inverse_root",
     "lower_half",
     "widened",
     "zero_fill_factor",

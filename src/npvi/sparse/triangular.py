@@ -57,6 +57,12 @@ class Triangular:
         """Σ_c T_ic² for each row: the diagonal of TTᵀ."""
         return self.diagonal**2 + np.einsum("ik,ik->i", self.edges, self.edges)
 
+    def column_norms_squared(self) -> NDArray[np.float64]:
+        """Σ_i T_ic² for each column: the diagonal of TᵀT."""
+        used = self.graph.parents >= 0
+        squares = np.bincount(self.graph.parents[used], self.edges[used] ** 2, minlength=len(self.diagonal))
+        return self.diagonal**2 + squares
+
     def to_scipy(self) -> scipy.sparse.csr_array:
         """The same matrix as a SciPy CSR array (points in the graph's order)."""
         n = len(self.diagonal)

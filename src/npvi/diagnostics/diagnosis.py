@@ -1,0 +1,183 @@
+"""One call that judges a fitted model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from npvi.diagnostics import advice
+from npvi.diagnostics.kernel_range import Reach, reach
+from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
+from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
+from npvi.diagnostics.scores import score
+from npvi.diagnostics.text import report
+from npvi.estimators import BaseGP
+from npvi.parallel import threads
+from npvi.validation import check_count, check_inputs
+
+__all__ = ["Diagnosis", "diagnose"]
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """What `diagnose` found; ``print`` it, or ``plot`` it.
+
+    Attributes
+    ----------
+    model : the kind of model, its likelihood and kernel, as text.
+    rows : number of rows judged.
+    log_density : mean log density (log probability, for whole numbers) of the responses; higher is better.
+    crps : mean continuous ranked probability score, in the units of the response; lower is better.
+    interval_score : mean score of the 90 % intervals; lower is better.
+    coverage : share of the responses inside central intervals, by their probability: ``{0.5: …, 0.8: …, 0.9: …, 0.95:
+        …}``; randomised at the ends for responses that are whole numbers.
+    pit : (rows,) randomised probability integral transform, uniform if the predictions are right.
+    pit_distance : largest distance between the distribution function of `pit` and that of uniform numbers.
+    pit_pvalue : p-value of the Kolmogorov-Smirnov test that `pit` is uniform.
+    correlogram : correlation of the normal scores of `pit` against distance.
+    reach : the distance at which the kernel's correlation falls to 0.05, against the spacing of the training points.
+    refit : what twice the neighbours change; None unless asked for.
+    warnings : list of sentences; empty where nothing is wrong.
+    """
+
+    model: str
+    rows: int
+    log_density: float
+    crps: float
+    interval_score: float
+    coverage: dict[float, float]
+    pit: NDArray[np.float64]
+    pit_distance: float
+    pit_pvalue: float
+    correlogram: Correlogram
+    reach: Reach
+    refit: Refit | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return report(self)
+
+    def __repr__(self) -> str:
+        return f"Diagnosis({self.model} on {self.rows:,} rows, {len(self.warnings)} warnings)"
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw coverage, PIT and the correlogram; write the figure to `path` where one is given.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from npvi.diagnostics.picture import draw
+
+        figure = draw(self)
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+
+def diagnose(
+    model: BaseGP,
+    X: Any,
+    y: Any,
+    *,
+    refit: bool | tuple[Any, ...] = False,
+    draws: int = 200,
+    n_bins: int = 8,
+    seed: int = 0,
+    **extras: Any,
+) -> Diagnosis:
+    """Judge a fitted model by rows that it hasn't seen.
+
+    Distances are as the kernel measures them: in the units of the inputs (kilometres for `Sphere`) where one length
+    scale is all there is, else in length scales.
+
+    Rows held out at random are best. Rows held out in blocks share the error of the surface around them: their
+    residuals correlate under the right model too.
+
+    Parameters
+    ----------
+    model : fitted GPRegressor or GPClassifier.
+    X, y : rows that the model hasn't seen, and their responses.
+    refit : whether to fit again with twice the neighbours, at the same hyper-parameters, on at most 5,000 rows. True
+        splits the rows of X; training rows say more, as a tuple (X_train, y_train) or (X_train, y_train, extras) with
+        a dictionary such as ``{"exposure": …}``.
+    draws : draws per row for the CRPS, where it has no closed form.
+    n_bins : most distances at which residual correlation is measured.
+    seed : of everything random.
+    **extras : as in ``predict_dist``, such as ``exposure``.
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> import npvi
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0.0, 10.0, size=(400, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(400)
+    >>> model = npvi.GPRegressor(npvi.likelihoods.Gaussian(0.01), npvi.kernels.RBF(), learn=False)
+    >>> model = model.fit(X[:300], y[:300])
+    >>> diagnosis = npvi.diagnose(model, X[300:], y[300:])
+    >>> diagnosis.warnings  # the noise has variance 0.09, not 0.01
+    ['90 % intervals contain only 40 % of the responses']
+    >>> print(diagnosis)  # doctest: +ELLIPSIS
+    GPRegressor(Gaussian(), RBF()) on 100 rows
+    ...
+    """
+    if not isinstance(model, BaseGP):
+        raise TypeError(
+            f"model must be a GPRegressor or a GPClassifier, got {type(model).__name__}; of a pipeline or a search "
+            "take the fitted model inside it, and inputs as that model sees them"
+        )
+    check_is_fitted(model, "posterior_")
+    check_count("draws", draws, 2)
+    check_count("n_bins", n_bins, 2)
+    points = model.linear_part_.places(check_inputs(model, X, reset=False))
+    labels = column_or_1d(y)
+    check_consistent_length(points, labels)
+    again = _rows_to_refit(refit, X, labels, extras)
+    response = model.likelihood_.check_response(model._encode_new(labels))
+    with threads(model.n_jobs):
+        scores = score(model, X, response, extras, draws, seed)
+        kernel, training = model.kernel_, model.prior_.X
+        found = correlogram(kernel.coordinates(points), normal_scores(scores.pit), n_bins=n_bins, seed=seed)
+        far = reach(kernel, training, seed)
+    more = None if again is None else refit_with_more_neighbors(model, *again, seed=seed)
+    sentences = [
+        advice.about_convergence(model.fit_info_),
+        advice.about_bounds(model.fit_info_),
+        advice.about_seen_rows(training, points),
+        advice.about_shared_places(training, points, model.prior_.nugget),
+        advice.about_range(far),
+        advice.about_neighbors(more),
+        advice.about_coverage(scores.coverage, len(response)),
+        advice.about_bias(scores.pit),
+        advice.about_residuals(found),
+    ]
+    return Diagnosis(
+        model=f"{type(model).__name__}({model.likelihood_!r}, {kernel!r})",
+        rows=len(response),
+        **vars(scores),
+        correlogram=found,
+        reach=far,
+        refit=more,
+        warnings=[sentence for sentence in sentences if sentence],
+    )
+
+
+def _rows_to_refit(
+    refit: bool | tuple[Any, ...], X: Any, y: Any, extras: dict[str, Any]
+) -> tuple[Any, Any, dict[str, Any]] | None:
+    if isinstance(refit, bool):
+        return (X, y, extras) if refit else None
+    if not isinstance(refit, tuple) or len(refit) not in (2, 3):
+        raise ValueError("refit must be True, False, (X_train, y_train) or (X_train, y_train, {'exposure': …})")
+    X_train, y_train, given = (*refit, {})[:3]
+    return X_train, column_or_1d(y_train), dict(given)

@@ -1,0 +1,81 @@
+"""New observations for a fitted model: the graph grows, the posterior starts from where it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi import progress
+from npvi.graph import extend_graph
+from npvi.inference import FAMILIES, Data, Fit, MeanFunction, Start, fit_posterior
+from npvi.parallel import threads
+from npvi.priors import NNGP
+
+if TYPE_CHECKING:
+    from npvi.estimators.base import BaseGP
+
+__all__ = ["extend"]
+
+
+def extend(
+    model: BaseGP, X: NDArray[np.float64], y: NDArray, weight: NDArray | None, row: dict[str, NDArray]
+) -> tuple[NNGP, Data, NDArray[np.float64], Fit]:
+    """The prior, the data, the basis and the fit of a model with more rows, at the hyper-parameters that it has.
+
+    The new points come last in the order, each with its nearest earlier points as parents, so that what the prior says
+    about the old ones stays as it is. The posterior starts from the old one, and from predictions at the new points.
+    """
+    places = model.linear_part_.places(X)
+    old: Data = model.data_
+    with threads(model.n_jobs):
+        coordinates = model.kernel_.coordinates
+        graph = extend_graph(model.graph_, coordinates(model.prior_.X), coordinates(places))
+        prior = model.prior_.extended(places, graph)
+        data = Data(
+            model.likelihood_,
+            np.concatenate([old.y, y]),
+            {
+                name: np.concatenate([_filled(old.row, name, old.y), _filled(row, name, y)])
+                for name in {**old.row, **row}
+            },
+            None
+            if weight is None and old.weight is None
+            else np.concatenate([_ones(old.weight, old.y), _ones(weight, y)]),
+        )
+        basis = np.vstack([model.basis_, model.linear_part_.basis(X)])
+        given = model.prior_.conditional(places)
+        residual = model.posterior_.mean - model.basis_ @ model.trend_.coefficients
+        predicted = np.einsum("ij,ij->i", given.weights, residual[given.neighbors])
+        predicted += basis[len(old.y) :] @ model.trend_.coefficients
+        spread = given.variance + model.posterior_.projected_variance(given.neighbors, given.weights)
+        start = Start(
+            np.concatenate([model.posterior_.mean, predicted]), np.concatenate([model.posterior_.variance, spread])
+        )
+        fit = fit_posterior(
+            FAMILIES[model.method](prior),
+            prior,
+            data,
+            MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_)),
+            start,
+            tolerance=model.tol,
+            max_iterations=model.max_iter,
+            progress=lambda numbers: progress.report("iteration", **numbers),
+        )
+    prior.forget_precision()
+    return prior, data, basis, fit
+
+
+def _filled(row: dict[str, NDArray], name: str, y: NDArray) -> NDArray:
+    """What is known of an extra; where nothing was given, what that means."""
+    neutral: dict[str, Any] = {"exposure": 1.0, "trials": 1.0, "censored": 0.0}
+    if name in row:
+        return row[name]
+    if name not in neutral:
+        raise ValueError(f"{name} must be given for the new rows too: it was for the old ones (or not at all)")
+    return np.full(len(y), neutral[name])
+
+
+def _ones(weight: NDArray | None, y: NDArray) -> NDArray:
+    return np.ones(len(y)) if weight is None else weight

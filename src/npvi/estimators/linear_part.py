@@ -1,0 +1,115 @@
+"""The linear part of a model: which columns the process sees, and which only enter the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LinearPart", "linear_part"]
+
+
+@dataclass(frozen=True)
+class LinearPart:
+    """The columns of X that the process sees, and the basis H of the prior mean Hβ.
+
+    Covariates are centred (where there is a constant) and scaled inside, so that their units don't matter.
+
+    Attributes
+    ----------
+    coords : columns of X for the process.
+    covariates : columns of X for the mean.
+    constant : whether H has a column of ones.
+    center, scale : of each covariate.
+    names : of the columns of H.
+    """
+
+    coords: NDArray[np.int64]
+    covariates: NDArray[np.int64]
+    constant: bool
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    def places(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the process sees of X."""
+        return X if len(self.coords) == X.shape[1] else np.ascontiguousarray(X[:, self.coords])
+
+    def basis(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """H, shape (rows, p)."""
+        ones = np.ones((len(X), int(self.constant)))
+        return np.hstack([ones, (X[:, self.covariates] - self.center) / self.scale])
+
+    def in_units(
+        self, coefficients: NDArray[np.float64], covariance: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Coefficients and their covariance for the covariates as they came."""
+        back = np.diag(np.append(np.ones(int(self.constant)), 1.0 / self.scale))
+        if self.constant:
+            back[0, 1:] = -self.center / self.scale
+        return back @ coefficients, back @ covariance @ back.T
+
+
+def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any, mean: str, flat: bool) -> LinearPart:
+    """Sort out `coords` (indices or names) and `mean`.
+
+    Raises
+    ------
+    ValueError
+        Where a column is unknown or named twice, and where a covariate is constant or collinear (under a flat prior).
+    """
+    d = X.shape[1]
+    places = np.arange(d) if coords is None else _columns(coords, names, d)
+    others = np.setdiff1d(np.arange(d), places)
+    if mean == "linear" and not len(others):
+        others = np.arange(d)
+    constant = mean != "zero"
+    values = X[:, others]
+    center = values.mean(axis=0) if constant else np.zeros(len(others))
+    scale = values.std(axis=0) if constant else np.sqrt(np.mean(values**2, axis=0))
+    labels = [str(names[j]) if names is not None else f"x{j}" for j in others]
+    part = LinearPart(
+        places, others, constant, center, np.where(scale > 0.0, scale, 1.0), ("constant",) * constant + tuple(labels)
+    )
+    if flat:
+        _check_rank(part, X, labels, scale)
+    return part
+
+
+def _columns(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.int64]:
+    wanted = [coords] if isinstance(coords, str | int | np.integer) else list(coords)
+    found = []
+    known = {str(name): j for j, name in enumerate(names)} if names is not None else {}
+    for column in wanted:
+        if isinstance(column, str):
+            if column not in known:
+                have = f"the columns are {', '.join(known)}" if known else "X has no column names: give numbers"
+                raise ValueError(f"coords: there is no column {column!r}; {have}")
+            found.append(known[column])
+        elif isinstance(column, int | np.integer) and -d <= column < d:
+            found.append(int(column) % d)
+        else:
+            raise ValueError(f"coords must be names or numbers of columns, from 0 to {d - 1}; got {column!r}")
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"coords must name at least one column, each once; got {coords!r}")
+    return np.array(found, dtype=np.int64)
+
+
+def _check_rank(part: LinearPart, X: NDArray[np.float64], labels: list[str], scale: NDArray[np.float64]) -> None:
+    still = [label for label, s, c in zip(labels, scale, part.center) if s <= 1e-12 * max(1.0, abs(c))]
+    if still and part.constant:
+        raise ValueError(f"covariate {still[0]!r} is constant: leave it out (the mean has a constant already)")
+    H = part.basis(X)
+    if H.shape[1] <= int(part.constant):
+        return
+    _, R = np.linalg.qr(H)
+    weak = np.flatnonzero(np.abs(np.diag(R)) < 1e-9 * np.abs(np.diag(R)).max())
+    if len(weak) or len(H) < H.shape[1]:
+        name = part.names[weak[0]] if len(weak) else part.names[-1]
+        raise ValueError(
+            f"covariate {name!r} is a combination of the others: leave one of them out, or give the coefficients a "
+            "prior with coefficient_scale"
+        )

@@ -1,0 +1,101 @@
+"""A quasi-Newton ascent for a bound that is known up to a little noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Ascent", "climb"]
+
+Vector = NDArray[np.float64]
+
+#: no coordinate moves further in one step (they are logarithms: a factor of 2.7)
+_LONGEST = 1.0
+
+
+@dataclass
+class Ascent:
+    """Where `climb` arrived."""
+
+    z: Vector
+    value: float
+    gradient: Vector
+    curvature: NDArray[np.float64]
+    """An estimate of the inverse of minus the second derivatives."""
+    evaluations: int
+    values: list[float] = field(default_factory=list)
+
+
+def climb(
+    function: Callable[[Vector], tuple[float, Vector]],
+    z: Vector,
+    low: Vector,
+    high: Vector,
+    *,
+    noise: float = 0.05,
+    enough: float = 0.05,
+    max_evaluations: int = 40,
+    curvature: NDArray[np.float64] | None = None,
+) -> Ascent:
+    """Climb to a maximum of `function`, which returns its value and gradient, inside the box [low, high]; BFGS.
+
+    A step is taken when the value doesn't fall by more than `noise`; otherwise it is shortened. It ends when a step is
+    expected to gain less than `enough`, in the units of the value (nats), so that a ridge along which parameters can
+    wander without gain does not keep it busy.
+
+    >>> found = climb(lambda z: (-float(z @ z), -2.0 * z), np.array([3.0, -2.0]), np.full(2, -9.0), np.full(2, 9.0))
+    >>> bool(np.abs(found.z).max() < 0.2)
+    True
+    """
+    n = len(z)
+    value, gradient = function(z)
+    result = Ascent(z, value, gradient, np.eye(n) if curvature is None else curvature, 1, [value])
+    scaled = curvature is not None
+    while result.evaluations < max_evaluations:
+        z, value, gradient = result.z, result.value, result.gradient
+        free = ~(((z <= low) & (gradient < 0.0)) | ((z >= high) & (gradient > 0.0)))
+        if not free.any():
+            break
+        H = np.where(free[:, None] & free[None, :], result.curvature, 0.0)
+        step = H @ gradient
+        if not scaled or step @ gradient <= 0.0:
+            step = np.where(free, gradient, 0.0)
+            step *= 0.5 / np.abs(step).max() if np.abs(step).max() > 0.0 else 0.0
+        step *= min(1.0, _LONGEST / max(np.abs(step).max(), 1e-300))
+        expected = 0.5 * float(step @ gradient)
+        if scaled and expected < enough:
+            break
+        accepted = False
+        while result.evaluations < max_evaluations:
+            trial = np.clip(z + step, low, high)
+            moved = trial - z
+            new_value, new_gradient = function(trial)
+            result.evaluations += 1
+            if np.isfinite(new_value) and new_value >= value - noise:
+                accepted = True
+                break
+            if np.abs(moved).max() < 1e-3:
+                break
+            # the maximum of the parabola through both values and the slope at the start, within reason
+            slope = float(moved @ gradient)
+            fall = value + slope - new_value if np.isfinite(new_value) else np.inf
+            step = moved * min(max(slope / (2.0 * fall), 0.1), 0.5) if fall > 0.0 else 0.3 * moved
+        if not accepted:
+            break
+        turned = gradient - new_gradient  # positive curvature of −value
+        along = float(moved @ turned)
+        if along > 1e-10 * np.linalg.norm(moved) * np.linalg.norm(turned):
+            if not scaled:
+                result.curvature = np.eye(n) * along / float(turned @ turned)
+                scaled = True
+            rest = np.eye(n) - np.outer(moved, turned) / along
+            result.curvature = rest @ result.curvature @ rest.T + np.outer(moved, moved) / along
+        result.z, result.value, result.gradient = trial, new_value, new_gradient
+        result.values.append(new_value)
+        # near the top steps go back and forth within the noise
+        if len(result.values) > 3 and max(result.values[-3:]) - max(result.values[:-3]) < 2.0 * enough:
+            break
+    return result

@@ -1,0 +1,304 @@
+"""The best Gaussian q = N(μ, V) for data and prior: Newton steps for the mean, site precisions for V, a certificate.
+
+    ELBO(μ, V) = Σ_i E log p(y_i|f) − ½ tr(P V) − ½ (μ−m)ᵀP(μ−m) + ½ log|V| − ½ log|Σ| + N/2
+
+What V may be is a *family*: the paper's L Lᵀ on the graph's pattern, or any covariance at all. In either one the best V
+is known for given site precisions w = −2 ∂E/∂v, so the loop below is the same for both: it looks for the (μ, w) that
+agree with each other. No step is taken that lowers the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.inference.data import Data
+from npvi.inference.mean_function import MeanFunction, Trend
+from npvi.inference.mean_solve import PrecisionSolver, SolverLog
+from npvi.likelihoods import Expectations
+from npvi.posteriors import Posterior
+from npvi.priors import NNGP
+
+__all__ = ["Covariance", "Family", "Fit", "Start", "fit_posterior"]
+
+Vector = NDArray[np.float64]
+
+#: relative rounding error of the bound: a step that seems to lose no more than this is accepted
+_ROUNDING = 1e-13
+#: a step is tried whole, then halved until it is given up
+_SHARES = tuple(0.5**halving for halving in range(12))
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin: marginal means and variances of f."""
+
+    mean: Vector
+    variance: Vector
+
+
+class Covariance(Protocol):
+    """The best V of a family for some site precisions w."""
+
+    site_precision: Vector
+    variance: Vector
+    """Its diagonal."""
+    log_determinant: float
+    """log |V|."""
+
+    def mismatch(self, w: Vector) -> float:
+        """How far the equation of the best V is from holding for other site precisions w, relative to its terms."""
+        ...
+
+
+class Family(Protocol):
+    """What V may be."""
+
+    name: str
+    tolerances: tuple[float, float]
+    """Residuals of mean and covariance below these mean nothing, because of how V is computed."""
+    solve_tolerance: float
+    """To which systems of a Newton step are solved: no better than the rest of the iteration is."""
+
+    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> Any:
+        """The best V for w, a `Covariance`, or None where there is none; `solver` is for P + W, if there is one."""
+        ...
+
+    def noise(self, before: Any, after: Any) -> float:
+        """By how much the bound may seem to fall from one `Covariance` to another because of how they are computed."""
+        ...
+
+    def posterior(self, mean: Vector, covariance: Any) -> Posterior:
+        """What predictions need of N(mean, V)."""
+        ...
+
+    def info(self) -> dict[str, Any]:
+        """What there is to say about how V was found."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The posterior, that of the prior mean's coefficients, the bound, and how it was reached."""
+
+    posterior: Posterior
+    trend: Trend
+    elbo: float
+    info: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _State:
+    mean: Vector
+    covariance: Covariance
+    """The best one for its own w; at the optimum that is the w of (mean, variance)."""
+    expected: Expectations
+    elbo: float
+
+
+def fit_posterior(
+    family: Family,
+    prior: NNGP,
+    data: Data,
+    mean_function: MeanFunction,
+    start: Start | None = None,
+    tolerance: float = 1e-7,
+    max_iterations: int = 200,
+    progress: Callable[[dict[str, float]], None] | None = None,
+) -> Fit:
+    """Maximise the bound over μ and V.
+
+    Parameters
+    ----------
+    family : what V may be.
+    prior, data : in the graph's order.
+    mean_function : the prior mean Hβ.
+    start : warm start; by default y's own sites.
+    tolerance : for both residuals, max-norms relative to the largest term of their equation.
+    progress : called with the numbers of each iteration.
+
+    Notes
+    -----
+    A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
+    """
+    problem = _Problem(family, prior, data, mean_function)
+    tolerances = [max(tolerance, least) for least in family.tolerances]
+    history: dict[str, list[float]] = {"elbo": [], "mean_residual": [], "covariance_residual": []}
+    state = problem.initial(start)
+
+    def converged() -> bool:
+        certificate = problem.certificate(state)
+        for name, value in certificate.items():
+            history[name].append(value)
+        if progress is not None:
+            progress(certificate)
+        residuals = (certificate["mean_residual"], certificate["covariance_residual"])
+        return all(residual <= limit for residual, limit in zip(residuals, tolerances))
+
+    interrupted = False
+    done = converged()
+    try:
+        while not done and len(history["elbo"]) <= max_iterations:
+            before = state
+            state = problem.improve(state)
+            done = converged()
+            if state is before:  # no step raises the bound any more: rounding is reached
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    log = problem.log
+    info = {
+        "method": family.name,
+        **history,
+        "n_iter": len(history["elbo"]) - 1,
+        "converged": done,
+        "interrupted": interrupted,
+        "guarantee": _GUARANTEES[data.likelihood.log_concave],
+        "cg_iterations": log.iterations,
+        "cg_residuals": log.residuals,
+        "factor_breakdowns": log.breakdowns,
+        "preconditioner_fallbacks": log.fallbacks,
+        **family.info(),
+    }
+    posterior = family.posterior(state.mean, state.covariance)
+    solver = PrecisionSolver(prior, np.maximum(state.covariance.site_precision, 0.0), log)
+    return Fit(posterior, mean_function.trend(solver, state.mean), state.elbo, info)
+
+
+_GUARANTEES = {
+    True: "the likelihood is log-concave: a converged fit is the global optimum of the bound",
+    False: "the likelihood is not log-concave: a converged fit is a stationary point that no step lowered on the way",
+}
+
+
+class _Problem:
+    def __init__(self, family: Family, prior: NNGP, data: Data, mean_function: MeanFunction) -> None:
+        self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
+        self.log = SolverLog()
+        self.relaxation = _Relaxation(prior.graph.n_points)
+
+    def initial(self, start: Start | None) -> _State:
+        """The sites at `start`, by default at y's own fitted values: the best mean and V for them."""
+        if start is None:
+            fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
+            start = Start(fitted, np.full_like(fitted, 1e-6))
+        expected = self.data.expectations(start.mean, start.variance)
+        w = np.maximum(expected.precision, 0.0)
+        solver = self._solver(w)
+        mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
+        state = self._state(mean, self.family.covariance(w, solver))
+        assert state is not None  # P + W is positive definite for w ≥ 0
+        return state
+
+    def improve(self, state: _State) -> _State:
+        """A better state: by Newton's method for μ and v together, else for μ and V one after the other."""
+        return self._newton(state) or self._improve_covariance(self._improve_mean(state))
+
+    def _newton(self, state: _State) -> _State | None:
+        """A Newton step for μ and the standard deviations s, halved until it doesn't lower the bound, or None.
+
+        The means move together, held by P; each s_i is held by what the other points say of f_i, the precision
+        c_i = 1/v_i − w_i, and is eliminated: (P̃ + W̃) δ = r with W̃ = −E_mm − E_ms²/b, b = c + 1/s² − E_ss. Steps for μ
+        and V in turn crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero
+        count lies far down, and is wide). V is then found at the sites of the new (μ, s).
+        """
+        v, w = state.covariance.variance, state.covariance.site_precision
+        sd = np.sqrt(v)
+        others = np.maximum(1.0 / v - w, 1.0 / self.prior.marginal_variance)
+        at = self.data.curvatures(state.mean, sd)
+        slope_sd = at.in_sd + w * sd  # in_sd − c·sd + 1/sd, for the c = 1/v − w that `others` may have been kept above
+        bend_sd = others + 1.0 / v - np.minimum(at.in_sd_sd, 0.0)
+        bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
+        gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
+        step = self._mean_step(state.mean, gradient, self._solver(bend_mean))
+        step_sd = (slope_sd + at.in_mean_sd * step) / bend_sd
+        for share in _SHARES:
+            mean = state.mean + share * step
+            variance = np.clip(sd + share * step_sd, 0.5 * sd, 2.0 * sd) ** 2
+            change = self.data.expectations(mean, variance).precision - w
+            if share == 1.0:
+                relaxation = self.relaxation.of(change)
+            trial = self._state(mean, self.family.covariance(w + share * relaxation * change))
+            if trial is not None and self._no_worse(trial, state):
+                return trial
+        return None
+
+    def _improve_mean(self, state: _State) -> _State:
+        """A step for μ alone, which is uphill if anything is."""
+        solver = self._solver(np.maximum(state.expected.precision, 0.0))
+        step = self._mean_step(state.mean, state.expected.gradient, solver)
+        for share in _SHARES:
+            trial = self._state(state.mean + share * step, state.covariance)
+            if trial is not None and self._no_worse(trial, state):
+                return trial
+        return state
+
+    def _improve_covariance(self, state: _State) -> _State:
+        """A step for V alone, at site precisions on the way to those of (μ, v)."""
+        w = state.covariance.site_precision
+        for share in _SHARES:
+            trial = self._state(state.mean, self.family.covariance(w + share * (state.expected.precision - w)))
+            if trial is not None and self._no_worse(trial, state):
+                return trial
+        return state
+
+    def certificate(self, state: _State) -> dict[str, float]:
+        """Both residuals, relative to the largest term of their equation, and the bound."""
+        gradient, w = state.expected.gradient, state.expected.precision
+        pull = self.mean_function.penalty_gradient(state.mean)
+        # the last term is the gradient of a mean that is off by one standard deviation: where gradient and pull cancel
+        # to rounding (all y equal to the constant mean) there is no other scale
+        largest_term = max(
+            np.abs(gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(state.covariance.variance))
+        )
+        return {
+            "elbo": state.elbo,
+            "mean_residual": float(np.abs(gradient - pull).max() / max(largest_term, np.finfo(float).tiny)),
+            "covariance_residual": state.covariance.mismatch(w),
+        }
+
+    def _solver(self, w: Vector) -> PrecisionSolver:
+        return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance)
+
+    def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
+        """(P̃ + W)⁻¹ (gradient − P̃ mean)."""
+        slope = gradient - self.mean_function.penalty_gradient(mean)
+        return self.mean_function.solve(solver, slope)
+
+    def _state(self, mean: Vector, covariance: Covariance | None) -> _State | None:
+        """The state at (mean, covariance); None where there is no such covariance."""
+        if covariance is None:
+            return None
+        v = covariance.variance
+        expected = self.data.expectations(mean, v)
+        # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
+        rest = covariance.site_precision @ v - self.mean_function.penalty(mean) - self.prior.logdet
+        elbo = expected.value.sum() + 0.5 * (rest + covariance.log_determinant)
+        return _State(mean, covariance, expected, float(elbo))
+
+    def _no_worse(self, trial: _State, state: _State) -> bool:
+        loss = _ROUNDING * max(1.0, abs(state.elbo)) + self.family.noise(state.covariance, trial.covariance)
+        return trial.elbo >= state.elbo - loss
+
+
+class _Relaxation:
+    """Which share of the proposed change of each w to take (Aitken's rule).
+
+    Points that share a place answer for each other: all of them correct w at once, each as if alone, and overshoot.
+    Then successive proposals change sign, and their ratio says by how much to hold back.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._proposal, self._share = np.zeros(n), np.ones(n)
+
+    def of(self, proposal: Vector) -> Vector:
+        ratio = np.divide(proposal, self._proposal, out=np.zeros_like(proposal), where=self._proposal != 0.0)
+        held_back = np.maximum(self._share / (1.0 - np.minimum(ratio, 0.0)), 0.2)
+        # a proposal that turned but shrank to a third will be gone soon enough by itself
+        self._share = np.where(ratio < -0.3, held_back, np.minimum(1.0, 1.5 * self._share))
+        self._proposal = proposal
+        return self._share

@@ -1,0 +1,44 @@
+"""What likelihoods share: how large the noise may be at first, and moments of responses with mean exp(f)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["NOISE_SHARE", "SMALLEST", "exp_moments", "log_variance", "noise_variance", "robust_noise_variance"]
+
+NOISE_SHARE = 0.1
+"""The share of the variance of the responses that learning first takes for noise."""
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""What a positive draw that underflows becomes."""
+
+
+def noise_variance(y: np.ndarray) -> float | None:
+    """A tenth of the variance of `y`, or None where there is none.
+
+    >>> noise_variance(np.array([0.0, 2.0]))
+    0.1
+    """
+    variance = float(np.var(y)) if len(y) else 0.0
+    return NOISE_SHARE * variance if np.isfinite(variance) and variance > 0.0 else None
+
+
+def log_variance(y: np.ndarray) -> float | None:
+    """A tenth of the variance of log y."""
+    return noise_variance(np.log(y))
+
+
+def robust_noise_variance(y: np.ndarray) -> float | None:
+    """A tenth of the variance that a normal distribution with the quartiles of `y` has: outliers don't count.
+
+    >>> round(robust_noise_variance(np.array([-1.0, -0.6745, 0.0, 0.6745, 1e9])), 3)
+    0.1
+    """
+    spread = float(np.subtract(*np.percentile(y, [75, 25]))) / 1.349 if len(y) else 0.0
+    return NOISE_SHARE * spread**2 if spread > 0.0 else noise_variance(y)
+
+
+def exp_moments(m: np.ndarray, v: np.ndarray, relative: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of y for E[y | f] = exp(f), Var[y | f] = relative · exp(2f), f ~ N(m, v)."""
+    with np.errstate(over="ignore"):  # beyond float64 they are inf
+        mean = np.exp(m + 0.5 * v)
+        return mean, relative * np.exp(2.0 * (m + v)) + mean**2 * np.expm1(v)

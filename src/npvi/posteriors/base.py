@@ -1,0 +1,37 @@
+"""What predictions ask of a posterior."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Posterior"]
+
+
+class Posterior(Protocol):
+    """A Gaussian q(f) over the training points, in the graph's order."""
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Means."""
+        ...
+
+    @property
+    def site_precision(self) -> NDArray[np.float64]:
+        """How much each observation says about its own f."""
+        ...
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """Marginal variances."""
+        ...
+
+    def projected_variance(self, neighbors: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Var Σ_j weights_ij f[neighbors_ij] for each row i."""
+        ...
+
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draws of f, shape (N, n)."""
+        ...

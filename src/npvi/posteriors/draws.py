@@ -1,0 +1,67 @@
+"""A posterior held by draws of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from npvi.parallel import over_chunks
+
+__all__ = ["DrawsPosterior"]
+
+
+@dataclass(frozen=True)
+class DrawsPosterior:
+    """q(f) = N(mean, V) over the training points, in the graph's order, with V = draws drawsᵀ / S.
+
+    Attributes
+    ----------
+    mean : μ, shape (N,)
+    draws : (N, S), of mean zero. In single precision they are draws of N(0, V) and V is what their mean square
+        estimates; in double precision they are √N times a root of V, and nothing is estimated.
+    variance : marginal variances, shape (N,); more exact than the draws' own.
+    site_precision : w, shape (N,): how much each observation says about its own f.
+    """
+
+    mean: NDArray[np.float64]
+    draws: NDArray
+    variance: NDArray[np.float64]
+    site_precision: NDArray[np.float64]
+
+    @property
+    def exact(self) -> bool:
+        """Whether V is what the draws make, not only about that."""
+        return self.draws.dtype == np.float64
+
+    def projected_variance(self, neighbors: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Var Σ_j weights_ij f[neighbors_ij] for each row i: the mean square of the draws."""
+        out = np.empty(len(neighbors))
+        over_chunks(_projected_variance, len(out), neighbors, weights, self.draws, out)
+        return out
+
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draws of f, shape (N, n): combinations of those there are, fresh ones where V is exact.
+
+        Any combination x ε/√S of the draws with ε ~ N(0, I) has covariance V, whatever n.
+        """
+        mix = rng.standard_normal((self.draws.shape[1], n)) / np.sqrt(self.draws.shape[1])
+        return self.mean[:, None] + self.draws @ mix
+
+
+@njit(cache=True, nogil=True)
+def _projected_variance(start, stop, neighbors, weights, draws, out):
+    n_draws = draws.shape[1]
+    total = np.empty(n_draws)
+    for i in range(start, stop):
+        total[:] = 0.0
+        for s in range(neighbors.shape[1]):
+            j, weight = neighbors[i, s], weights[i, s]
+            for r in range(n_draws):
+                total[r] += weight * draws[j, r]
+        value = 0.0
+        for r in range(n_draws):
+            value += total[r] ** 2
+        out[i] = value / n_draws

@@ -1,0 +1,265 @@
+"""What the battery does not ask of counts, categories and amounts: limits, parameters, extremes, checks."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from npvi.config import from_config, to_config
+from npvi.likelihoods import (
+    BetaBinomial,
+    Binomial,
+    HurdlePoisson,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    Tweedie,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
+    as_likelihood,
+    predictive_quantile,
+)
+from npvi.likelihoods.log_gamma import log_binomial, log_rising, stirling_remainder
+from npvi.likelihoods.tweedie import compound_cdf
+from npvi.precision import float64
+
+NEW = {
+    "negative_binomial": NegativeBinomial(0.4),
+    "zero_inflated_poisson": ZeroInflatedPoisson(0.3),
+    "zero_inflated_negative_binomial": ZeroInflatedNegativeBinomial(0.3, 2.0),
+    "hurdle_poisson": HurdlePoisson(0.2),
+    "binomial": Binomial("probit"),
+    "beta_binomial": BetaBinomial(4.0),
+    "ordinal": Ordinal([-0.5, 0.3, 1.1]),
+    "tweedie": Tweedie(1.4, 0.7),
+}
+every_new = pytest.mark.parametrize("name", NEW)
+
+
+def log_prob(likelihood, y, f, **row):
+    with float64():
+        return np.array([float(likelihood.log_prob(y, each, **row)) for each in np.atleast_1d(f)])
+
+
+def row_of(likelihood, n):
+    return {"trials": np.full(n, 9.0)} if "trials" in likelihood.extras else {}
+
+
+@every_new
+def test_by_name_and_as_json(name):
+    assert type(as_likelihood(name)) is type(NEW[name])
+    as_likelihood(name).validate()
+    assert repr(from_config(to_config(NEW[name]))) == repr(NEW[name])
+
+
+@every_new
+def test_extreme_latents(name):
+    likelihood = NEW[name]
+    f = np.array([-800.0, -40.0, 0.0, 40.0, 800.0])
+    row = row_of(likelihood, len(f))
+    draws = likelihood.sample(np.random.default_rng(0), f, **row)
+    assert np.all(np.isfinite(draws))
+    for y in (-1.0, 0.0, 1.0, 3.0, 1e6):
+        cdf = likelihood.cdf(np.full(len(f), y), f, **row)
+        assert np.all((cdf >= 0.0) & (cdf <= 1.0))
+        assert np.all(np.diff(cdf) <= 0.0)
+
+
+@every_new
+def test_cdf_never_increases_with_f(name):
+    likelihood = NEW[name]
+    f = np.linspace(-6.0, 12.0, 2001)
+    for y in (0.0, 1.0, 3.0, 40.0):
+        assert np.all(np.diff(likelihood.cdf(y, f, **row_of(likelihood, len(f)))) <= 1e-14)
+
+
+@every_new
+def test_initial_parameters(name):
+    likelihood = NEW[name]
+    rng = np.random.default_rng(1)
+    row = row_of(likelihood, 4000)
+    y = likelihood.sample(rng, np.full(4000, 0.8), **row)
+    start = likelihood.initial_parameters(y, **row)
+    assert set(start) <= set(likelihood.get_params())
+    likelihood.replace(**start).validate()
+    # without variation of f, the half that is left to f is known to be missing
+    expected = {
+        "dispersion": 2.0 if name == "negative_binomial" else 0.5,
+        "inflation": 0.6,
+        "concentration": 2.0,
+        "zero": 1.0,
+    }
+    for parameter, value in start.items():
+        if parameter == "cuts":
+            np.testing.assert_allclose(value, np.array(likelihood.cuts) - 0.8, atol=0.1)
+        elif name != "zero_inflated_negative_binomial":
+            assert value == pytest.approx(expected[parameter] * getattr(likelihood, parameter), rel=0.3)
+
+
+@every_new
+def test_initial_parameters_of_hardly_any_data(name):
+    likelihood = NEW[name]
+    for y in (np.zeros(3), np.ones(3), np.zeros(1)):
+        likelihood.replace(**likelihood.initial_parameters(y, **row_of(likelihood, len(y)))).validate()
+
+
+def test_nothing_to_start_from():
+    assert Poisson().initial_parameters(np.ones(3)) == {}
+    assert BetaBinomial().initial_parameters(np.array([0.0, 1.0])) == {}
+
+
+PARAMETERS = [
+    (NegativeBinomial(0.4), "dispersion"),
+    (ZeroInflatedPoisson(0.3), "inflation"),
+    (ZeroInflatedNegativeBinomial(0.3, 20.0), "dispersion"),
+    (HurdlePoisson(0.2), "zero"),
+    (BetaBinomial(4.0), "concentration"),
+    (Ordinal([-0.5, 0.3, 1.1]), "cuts"),
+    (Tweedie(1.4, 0.7), "power"),
+    (Tweedie(1.4, 0.7), "dispersion"),
+    (Tweedie(1.7, 0.001), "power"),
+    (Tweedie(1.7, 0.001), "dispersion"),
+]
+
+
+@pytest.mark.parametrize(("likelihood", "name"), PARAMETERS)
+def test_derivatives_in_the_parameters(likelihood, name):
+    row = {key: value[0] for key, value in row_of(likelihood, 1).items()}
+
+    def value(parameter, y):
+        return likelihood.replace(**{name: parameter}).log_prob(y, 0.6, **row)
+
+    at = np.asarray(getattr(likelihood, name), dtype=np.float64)
+    for y in (0.0, 1.0, 3.0):
+        with float64():
+            got = np.atleast_1d(jax.grad(value)(at, y))
+            for i, direction in enumerate(np.eye(at.size)):
+                h = 1e-6 * np.max(np.abs(at)) * direction.reshape(at.shape)
+                slope = (float(value(at + h, y)) - float(value(at - h, y))) / (2.0 * h.sum())
+                assert got[i] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+def test_log_gamma_keeps_its_digits():
+    x = 10.0 ** np.linspace(-6.0, 2.0, 50)
+    np.testing.assert_allclose(
+        stirling_remainder(x, np) + (x - 0.5) * np.log(x) - x + 0.5 * np.log(2.0 * np.pi),
+        special.gammaln(x),
+        atol=1e-12,
+    )
+    # log[x (x + 1) (x + 2)] beside a log Γ of 1e13
+    np.testing.assert_allclose(log_rising(1e12, 3.0, np), 3.0 * np.log(1e12) + 3e-12, rtol=1e-15)
+    np.testing.assert_allclose(log_binomial(1e10, 2.0, np), np.log(1e10 * (1e10 - 1.0) / 2.0), rtol=1e-14)
+
+
+def test_limits_are_the_simpler_likelihoods():
+    f = np.array([-2.0, 0.0, 3.0])
+    for y in (0.0, 2.0, 30.0):
+        near = log_prob(NegativeBinomial(1e10), y, f, exposure=2.0)
+        np.testing.assert_allclose(near, log_prob(Poisson(), y, f, exposure=2.0), atol=1e-6)
+    for y in (0.0, 2.0, 9.0):
+        near = log_prob(BetaBinomial(1e10), y, f, trials=9.0)
+        np.testing.assert_allclose(near, log_prob(Binomial(), y, f, trials=9.0), atol=1e-6)
+
+
+@pytest.mark.parametrize("exposure", [0.05, 0.5, 3.0, 100.0])
+def test_hurdle_is_log_concave_at_any_exposure(exposure):
+    f = np.linspace(-15.0, 30.0, 901)
+    for link in ("exp", "softplus"):
+        likelihood = HurdlePoisson(0.5, link)
+        for y in (1.0, 2.0, 20.0):
+            with float64():
+                bend = jax.vmap(jax.grad(jax.grad(lambda f: likelihood.log_prob(y, f, exposure=exposure))))(f)  # noqa: B023
+            assert np.asarray(bend).max() <= 1e-12
+
+
+def test_narrow_and_remote_categories():
+    likelihood = Ordinal([0.0, 1e-4])
+    f = np.array([-60.0, -5.0, 0.0, 5.0, 60.0])
+    middle = stats.norm.logpdf(f - 0.5e-4) + np.log(1e-4)
+    np.testing.assert_allclose(log_prob(likelihood, 1.0, f), middle, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(
+        likelihood.marginal_log_prob(np.ones(5), f, np.zeros(5)), log_prob(likelihood, 1.0, f), rtol=1e-9
+    )
+    assert likelihood.support.upper == 2.0
+    with pytest.raises(
+        ValueError, match=r"1 of 2 rows cannot be Ordinal \(row 1: 3.0\); allowed: whole numbers from 0 to 2"
+    ):
+        likelihood.check_response([2, 3])
+
+
+SERIES = [(1.05, 0.5), (1.2, 0.3), (1.5, 1e-3), (1.8, 2.0), (1.95, 1.0)]
+
+
+@pytest.mark.parametrize(("power", "dispersion"), SERIES)
+def test_tweedie_is_a_sum_of_gamma_amounts(power, dispersion):
+    likelihood, shape = Tweedie(power, dispersion), (2.0 - power) / (power - 1.0)
+    n = np.arange(1.0, 20_000.0)
+    for f in (-1.0, 0.0, 2.0):
+        amounts, scale = np.exp((2 - power) * f) / (dispersion * (2 - power)), dispersion * (power - 1)
+        scale *= np.exp((power - 1) * f)
+        how_many = stats.poisson.logpmf(n, amounts)
+        for y in np.exp(f) * np.array([0.2, 0.9, 1.0, 1.1, 3.0]):
+            density = special.logsumexp(how_many + stats.gamma.logpdf(y, n * shape, scale=scale))
+            np.testing.assert_allclose(log_prob(likelihood, y, f), density, rtol=1e-10, atol=1e-10)
+            share = np.exp(-amounts) + np.exp(how_many) @ stats.gamma.cdf(y, n * shape, scale=scale)
+            np.testing.assert_allclose(likelihood.cdf(y, f), share, atol=1e-11)
+
+
+def test_tweedie_probabilities_sum_to_one():
+    likelihood = Tweedie(1.3, 0.5)
+    density = integrate.quad(lambda y: np.exp(log_prob(likelihood, y, 0.5)[0]), 0.0, 30.0, points=[0.5, 1.5], limit=200)
+    assert density[0] + np.exp(log_prob(likelihood, 0.0, 0.5)[0]) == pytest.approx(1.0, abs=1e-7)
+
+
+def test_tweedie_quantiles_at_the_atom():
+    likelihood = Tweedie(1.5, 2.0)  # e^−1 of the mass is at 0 where the mean is 1
+    at = np.zeros(1)
+    assert predictive_quantile(likelihood, 0.3, at, at)[0] == 0.0
+    assert predictive_quantile(likelihood, 0.4, at, at)[0] > 0.0
+    assert predictive_quantile(likelihood, 0.0, at, at)[0] == 0.0
+
+
+def test_tweedie_with_very_many_amounts_is_normal():
+    amounts = np.array([1e4, 1e7, 1e11])
+    size = amounts + np.sqrt(2.0 * amounts)  # one standard deviation: α = 1
+    np.testing.assert_allclose(compound_cdf(1.0, amounts, size), stats.norm.cdf(1.0), atol=2e-3)
+    np.testing.assert_allclose(compound_cdf(1.0, amounts, 2.0 * amounts), 1.0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "message"),
+    [
+        (NegativeBinomial(0.0), "NegativeBinomial: dispersion must be positive and finite, got 0.0"),
+        (ZeroInflatedPoisson(1.0), "ZeroInflatedPoisson: inflation must be a finite number between 0 and 1, got 1.0"),
+        (HurdlePoisson(-0.1), "HurdlePoisson: zero must be a finite number between 0 and 1, got -0.1"),
+        (HurdlePoisson("half"), "zero must be a finite number between 0 and 1, got 'half'"),
+        (Tweedie(2.0), "Tweedie: power must be a finite number between 1 and 2, got 2.0"),
+        (Ordinal([1.0, 0.0]), r"Ordinal: cuts must be a vector of increasing numbers, got \[1.0, 0.0\]"),
+        (Ordinal([0.0, np.inf]), "cuts must be a vector of increasing numbers"),
+        (Ordinal([]), "cuts must be a vector of increasing numbers"),
+        (Ordinal(1.0), "cuts must be a vector of increasing numbers"),
+        (Binomial("exp"), "Binomial: link must be one of 'logit', 'probit'"),
+    ],
+)
+def test_parameters_are_checked(likelihood, message):
+    with pytest.raises(ValueError, match=message):
+        likelihood.validate()
+
+
+@pytest.mark.parametrize("likelihood", [Binomial(), BetaBinomial()])
+def test_trials_are_checked(likelihood):
+    y = np.array([2.0, 1.0, 5.0])
+    np.testing.assert_array_equal(likelihood.check_row({"trials": 5}, 3, y)["trials"], 5.0)
+    for trials in ([2.5, 3.0, 4.0], [0.0, 3.0, 4.0], [np.nan, 3.0, 4.0]):
+        with pytest.raises(
+            ValueError, match=r"trials must be whole numbers 1, 2, 3, …, but 1 of 3 rows are not \(first: row 0"
+        ):
+            likelihood.check_row({"trials": trials}, 3)
+    with pytest.raises(ValueError, match=r"y: 1 of 3 rows have more successes than trials \(row 2: 5 of 4\)$"):
+        likelihood.check_row({"trials": [4, 4, 4]}, 3, y)
+    with pytest.raises(ValueError, match=r"2 of 3 rows .* \(row 0: 2 of 1, row 2: 5 of 1\); trials is 1 where"):
+        likelihood.check_row(None, 3, y)
+    with pytest.raises(ValueError, match="takes no exposure; it takes trials"):
+        likelihood.check_row({"exposure": 1.0}, 3)

@@ -1,0 +1,84 @@
+"""The envelope gradient against differences of a dense formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from npvi.graph import build_graph
+from npvi.kernels import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
+from npvi.parallel import threads
+from npvi.priors import NNGP
+from npvi.priors.gradient import expected_log_density_gradient
+
+KERNELS = {
+    "matern12, ard": Matern12([0.3, 0.6], 1.3),
+    "matern32": Matern32(0.4, 0.7),
+    "matern52, ard": Matern52([0.3, 0.6], 1.3),
+    "rbf": RBF(0.3, 2.0),
+    "rational quadratic": RationalQuadratic(0.4, alpha=1.5, variance=1.2),
+    "sum": RBF([0.5, 0.2], 1.0) + Matern12(0.2, 0.4),
+    "product": 2.0 * Matern32(0.5) * Periodic(period=0.7),
+}
+WEIGHTS = np.array([1.0, 0.25, 0.25, 0.25, 0.25])
+
+
+def objective(kernel, nugget, X, graph, functions):
+    """Σ −½ [log d + Σ_s weight (f − b f_parents)²/d] by the prior's own conditionals, which have tests of their own."""
+    prior = NNGP(kernel, nugget, X, graph)
+    residuals = prior.root.dot(functions)
+    return -0.5 * (prior.logdet + (residuals**2 * WEIGHTS).sum())
+
+
+def names(kernel):
+    return [name for name, value in kernel.get_params(deep=True).items() if isinstance(value, float | list)]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("n", "K"), [(60, 7), (9, 20), (300, 3)])
+def test_against_differences(name, n, K):
+    kernel = KERNELS[name]
+    rng = np.random.default_rng(n)
+    X = rng.random((n, 2))
+    X[1] = X[0]  # a repeated point
+    graph = build_graph(X, K)
+    X, functions = X[graph.order], rng.standard_normal((n, 5))
+    found = expected_log_density_gradient(NNGP(kernel, 0.05, X, graph), functions, WEIGHTS)
+    for parameter in names(kernel):
+        derivatives = np.atleast_1d(found.kernel.get_params(deep=True)[parameter])
+        value = kernel.get_params(deep=True)[parameter]
+        for at, derivative in enumerate(derivatives):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = np.array(value, dtype=float)
+                moved[... if moved.ndim == 0 else at] *= np.exp(step)
+                changed = _with(kernel, parameter, moved.tolist())
+                ends.append(objective(changed, 0.05, X, graph, functions))
+            along_log = derivative * np.atleast_1d(value)[at]
+            assert along_log == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=2e-5, abs=1e-4), (parameter, at)
+    ends = [objective(kernel, 0.05 * np.exp(step), X, graph, functions) for step in (1e-5, -1e-5)]
+    assert found.nugget * 0.05 == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=2e-5, abs=1e-4)
+
+
+def _with(kernel, parameter, value):
+    from sklearn.base import clone
+
+    return clone(kernel).set_params(**{parameter: value})
+
+
+def test_rows_add_up_and_threads_make_no_difference():
+    rng = np.random.default_rng(0)
+    X, functions = rng.random((500, 2)), rng.standard_normal((500, 5))
+    graph = build_graph(X, 6)
+    prior = NNGP(RBF([0.3, 0.4], 1.2), 0.05, X[graph.order], graph)
+    whole = expected_log_density_gradient(prior, functions, WEIGHTS)
+    halves = [
+        expected_log_density_gradient(prior, functions, WEIGHTS, rows.astype(np.int32))
+        for rows in (np.arange(250), np.arange(250, 500))
+    ]
+    mean = sum(half.kernel.length_scale for half in halves) / 2.0
+    np.testing.assert_allclose(mean, whole.kernel.length_scale, rtol=1e-10)
+    with threads(1):
+        alone = expected_log_density_gradient(prior, functions, WEIGHTS)
+    np.testing.assert_allclose(alone.kernel.length_scale, whole.kernel.length_scale, rtol=1e-10)
+    np.testing.assert_allclose(alone.nugget, whole.nugget, rtol=1e-10)

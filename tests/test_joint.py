@@ -1,0 +1,254 @@
+"""Joint draws at new points, against dense linear algebra."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import oracle
+from npvi import GPClassifier, GPRegressor
+from npvi.graph import build_graph
+from npvi.joint import JointPrediction, JointSampler
+from npvi.kernels import RBF, Linear, Matern12, Matern32
+from npvi.likelihoods import Gaussian
+from npvi.parallel import threads
+from npvi.posteriors import FactorPosterior
+from npvi.priors import NNGP
+from npvi.sparse import Triangular
+
+rng = np.random.default_rng(0)
+SQUARE = rng.random((60, 2))
+NEW = rng.random((80, 2))
+
+
+def matern12_plus_linear(A, B):
+    return oracle.matern12(A, B, 0.3) + A @ B.T
+
+
+KERNELS = [
+    (Matern12(length_scale=0.3), lambda A, B: oracle.matern12(A, B, 0.3)),
+    (RBF(length_scale=0.2, variance=3.0), lambda A, B: oracle.rbf(A, B, 0.2, 3.0)),
+    (Matern12(length_scale=0.3) + Linear(), matern12_plus_linear),
+]
+every_kernel = pytest.mark.parametrize(("kernel", "covariance"), KERNELS, ids=["matern12", "rbf", "sum"])
+
+
+def nngp(X, K, kernel, nugget):
+    graph = build_graph(X, K)
+    return NNGP(kernel, nugget, X[graph.order], graph)
+
+
+def linear_map(joint, n, m):
+    """What `propagate` makes of unit vectors: the weights on f at the training points, and the factor of the noise."""
+    return joint.propagate(np.eye(n), np.zeros((m, n))), joint.propagate(np.zeros((n, m)), np.eye(m))
+
+
+def conditional(covariance, X, Z, nugget):
+    """Weights and covariance of f at Z given f at X, each with a nugget of its own."""
+    old = covariance(X, X) + nugget * np.eye(len(X))
+    weights = np.linalg.solve(old, covariance(X, Z)).T
+    return weights, covariance(Z, Z) + nugget * np.eye(len(Z)) - weights @ covariance(X, Z)
+
+
+@every_kernel
+@pytest.mark.parametrize("nugget", [1e-7, 1e-3, 0.5])
+def test_with_all_neighbours_it_is_the_gaussian_process(kernel, covariance, nugget):
+    X, Z = SQUARE, np.vstack([NEW, NEW[:3], SQUARE[:2]])  # among the new: repeated points, and old ones
+    prior = nngp(X, 59, kernel, nugget)
+    for joint in (JointPrediction(prior, Z), JointPrediction(prior, Z, 10_000)):
+        weights, factor = linear_map(joint, len(X), len(Z))
+        expected, spread = conditional(covariance, prior.X, Z, nugget)
+        tolerance = 1e-5 if nugget < 1e-5 else 1e-8
+        np.testing.assert_allclose(weights, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+        found = factor @ factor.T + joint.fresh_variance * np.eye(len(Z))
+        np.testing.assert_allclose(found, spread, rtol=0, atol=tolerance * np.abs(spread).max())
+
+
+@every_kernel
+def test_each_point_given_its_nearest_before_it(kernel, covariance):
+    """The definition, row by row, with few neighbours: more rows of Z than of X, fewer of X than neighbours."""
+    K, nugget = 7, 0.2
+    for n in (5, 60):
+        prior = nngp(SQUARE[:n], K, kernel, nugget)
+        joint = JointPrediction(prior, NEW, K)
+        weights, factor = linear_map(joint, n, len(NEW))
+        coordinates = kernel.coordinates(np.vstack([prior.X, NEW]))
+        points = np.vstack([prior.X, NEW])
+        Sigma = covariance(points, points)
+        kept = 1e-6 * np.diag(Sigma).max()
+        Sigma += np.diag(np.r_[np.full(n, nugget), np.full(len(NEW), kept)])
+        assert joint.fresh_variance == pytest.approx(nugget - kept)
+        # f at all points as a linear map of f at the old points and the noise at the new
+        rows = np.zeros((n + len(NEW), n + len(NEW)))
+        rows[:n, :n] = np.eye(n)
+        before = list(range(n))
+        for i in n + coarse_to_fine(joint, n):
+            nearest = np.argsort(oracle.distances(coordinates[[i]], coordinates[before])[0], kind="stable")[:K]
+            a = np.array(before)[nearest]
+            b = np.linalg.solve(Sigma[np.ix_(a, a)], Sigma[a, i])
+            rows[i] = b @ rows[a]
+            rows[i, i] = np.sqrt(Sigma[i, i] - b @ Sigma[a, i])
+            before.append(i)
+        np.testing.assert_allclose(np.hstack([weights, factor]), rows[n:], rtol=0, atol=1e-7)
+
+
+def coarse_to_fine(joint, n):
+    """The order that decides who is earlier, found again on its own."""
+    from npvi.graph.grid import grid_order
+
+    order = grid_order(NEW, seed=0)
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    # the visits respect it: nobody depends on a later point
+    assert sorted(joint.visit) == list(range(len(NEW)))
+    for row, neighbors in zip(joint.visit, joint._neighbors):
+        new = neighbors[neighbors >= n] - n
+        assert np.all(position[new] < position[row])
+    return order
+
+
+def test_twenty_neighbours_nearly_do():
+    """The variance of a sum over many more new points than old, with a large nugget, to a few per cent."""
+    Z = np.random.default_rng(1).random((600, 2))
+    prior = nngp(SQUARE, 20, Matern12(length_scale=0.3), 2.0)
+    joint = JointPrediction(prior, Z)
+    weights, factor = linear_map(joint, len(SQUARE), len(Z))
+    expected, spread = conditional(KERNELS[0][1], prior.X, Z, 2.0)
+    found = factor @ factor.T + joint.fresh_variance * np.eye(len(Z))
+    assert found.sum() == pytest.approx(spread.sum(), rel=0.15)
+    total = prior.marginal_variance[0]
+    old = total * np.eye(len(SQUARE)) + KERNELS[0][1](prior.X, prior.X) - np.eye(len(SQUARE))
+    marginal = weights @ old @ weights.T + found  # under the prior, every new point has the prior's variance
+    np.testing.assert_allclose(np.diag(marginal), total, rtol=0.02)
+    assert marginal.sum() == pytest.approx((expected @ old @ expected.T + spread).sum(), rel=0.05)
+
+
+@pytest.mark.parametrize("kernel", [Matern12(length_scale=0.3), RBF(length_scale=0.5)], ids=repr)
+def test_without_a_nugget_coinciding_points_have_one_f(kernel):
+    X = np.random.default_rng(2).random((30, 2)) if kernel.__class__ is Matern12 else SQUARE[:6]
+    prior = nngp(X, 10, kernel, 0.0)
+    Z = np.vstack([prior.X[:3], np.repeat(NEW[:2], 30, axis=0), NEW[:2] + 1e-12, NEW])
+    f = prior.root.solve(np.random.default_rng(3).standard_normal((len(X), 50)))
+    draws = JointPrediction(prior, Z).draw(f, np.random.default_rng(4))
+    assert np.isfinite(draws).all()
+    assert np.abs(draws).max() < 8.0
+    np.testing.assert_allclose(draws[:3], f[:3], atol=2e-3)
+    for start, stop in ((3, 33), (33, 63)):
+        assert np.ptp(draws[start:stop], axis=0).max() < 2e-3
+
+
+def test_a_nugget_is_fresh_for_every_row():
+    prior = nngp(SQUARE, 20, Matern32(length_scale=0.5), 0.4)
+    Z = np.repeat(NEW[:1], 2000, axis=0)
+    draws = JointPrediction(prior, Z).draw(np.zeros((60, 3)), np.random.default_rng(0))
+    np.testing.assert_allclose(draws.var(axis=0), 0.4, rtol=0.15)
+    assert abs(np.corrcoef(draws[:-1, 0], draws[1:, 0])[0, 1]) < 0.1
+
+
+def test_offsets():
+    prior = nngp(SQUARE, 10, Matern32(length_scale=0.5), 0.1)
+    joint = JointPrediction(prior, NEW)
+    f = np.zeros((60, 4))
+    plain = joint.draw(f, np.random.default_rng(1))
+    for offset in (3.0, np.arange(80.0), np.arange(320.0).reshape(80, 4)):
+        shifted = joint.draw(f, np.random.default_rng(1), offset)
+        expected = offset[:, None] if np.ndim(offset) == 1 else offset
+        np.testing.assert_allclose(shifted - plain, np.broadcast_to(expected, (80, 4)), atol=1e-12)
+
+
+def test_draws_do_not_depend_on_threads():
+    prior = nngp(SQUARE, 10, Matern32(length_scale=0.5), 0.1)
+    Z = np.random.default_rng(0).random((70_000, 2))
+    f = np.random.default_rng(1).standard_normal((60, 4))
+    draws = []
+    for n_jobs in (1, 2):
+        with threads(n_jobs):
+            draws.append(JointPrediction(prior, Z).draw(f, np.random.default_rng(2)))
+    np.testing.assert_array_equal(*draws)
+
+
+def test_the_sampler_draws_in_parts(monkeypatch):
+    """The means are those it is given; many draws are made a few at a time."""
+    prior = nngp(SQUARE, 10, Matern32(length_scale=0.5), 1e-4)
+    certain = Triangular(prior.graph, np.full(60, 1e-9), np.zeros((60, 10)))
+    posterior = FactorPosterior(np.full(60, 5.0), certain, np.ones(60))
+    sampler = JointSampler(prior, posterior, SQUARE, np.arange(60.0), n_jobs=1)
+    np.testing.assert_allclose(sampler(3, np.random.default_rng(0)).T, [np.arange(60.0)] * 3, atol=0.1)
+    monkeypatch.setattr("npvi.joint._NUMBERS", 60 * 4)
+    draws = sampler(10, np.random.default_rng(0))
+    assert draws.shape == (60, 10)
+    assert len(np.unique(draws[0])) == 10
+
+
+# -- from data to draws -----------------------------------------------------------------------------------------------
+
+
+def smooth_data(n=40, m=50, seed=5):
+    rng = np.random.default_rng(seed)
+    X, Z = rng.random((n, 2)), rng.random((m, 2))
+    return X, 2.0 + np.sin(5.0 * X[:, 0]) + 0.3 * rng.standard_normal(n), Z
+
+
+@pytest.mark.parametrize("mean", ["zero", "constant"])
+def test_total_against_dense_algebra(mean):
+    """Gaussian noise and all neighbours: a sum over new rows has a mean and a variance in closed form."""
+    X, y, Z = smooth_data()
+    nugget, noise, n = 0.05, 0.1, 4000
+    kernel = Matern32(length_scale=0.4)
+    model = GPRegressor(Gaussian(noise), kernel, nugget=nugget, mean=mean, method="npvi", n_neighbors=89, learn=False)
+    with pytest.warns(UserWarning, match="only 40 points"):
+        model.fit(X, y)
+    weights = np.linspace(-0.5, 2.0, len(Z))
+    total = model.predict_dist(Z).total(weights, n=n, seed=0)
+
+    order = model.graph_.order
+    posterior = model.posterior_
+    constant = float(model.mean_coefficients_.sum())
+    gain, spread = conditional(lambda A, B: oracle.matern32(A, B, 0.4), X[order], Z, nugget)
+    factor = posterior.factor.to_scipy().toarray()
+    expected = weights @ (constant + gain @ (posterior.mean - constant))
+    root = weights @ gain @ factor
+    variance = root @ root + weights @ spread @ weights + noise * weights @ weights
+    if mean == "constant":  # which isn't known either
+        ones = np.ones(len(y))
+        answer = np.linalg.solve(oracle.matern32(X, X, 0.4) + (nugget + noise) * np.eye(len(y)), ones)
+        variance += (weights @ (1.0 - oracle.matern32(Z, X, 0.4) @ answer)) ** 2 / answer.sum()
+    assert abs(total.mean - expected) < 4.0 * np.sqrt(variance / n)
+    assert abs(total.std**2 - variance) < 4.0 * variance * np.sqrt(2.0 / n)
+    covered = np.mean(np.abs(total.draws - expected) < 1.6448536 * np.sqrt(variance))
+    assert abs(covered - 0.9) < 4.0 * np.sqrt(0.09 / n)
+    # and with independent rows it would have been wrong
+    alone = weights**2 @ model.predict_dist(Z).var
+    assert abs(variance / alone - 1.0) > 0.3
+
+
+def test_joint_draws_agree_with_the_marginals():
+    X, y, Z = smooth_data(300, 200)
+    model = GPRegressor(Gaussian(0.1), Matern32(length_scale=0.4), nugget=0.01, learn=False).fit(X, y)
+    dist = model.predict_dist(Z)
+    f = dist.joint_latent_sample(4000, seed=1)
+    assert np.all(np.abs(f.mean(axis=0) - dist.latent_mean) < 5.0 * np.sqrt(dist.latent_var / 4000))
+    np.testing.assert_allclose(f.var(axis=0), dist.latent_var, rtol=0.25)
+    y = dist.joint_sample(4000, seed=1)
+    np.testing.assert_allclose((y - f).var(axis=0), 0.1, rtol=0.15)  # the same f
+
+
+def test_exposure_and_pickling():
+    X, _, Z = smooth_data(100, 30)
+    counts = np.random.default_rng(0).poisson(3.0, 100)
+    model = GPRegressor("poisson", Matern32(length_scale=0.4), learn=False).fit(X, counts)
+    one = model.predict_dist(Z).total(n=200, seed=1)
+    many = model.predict_dist(Z, exposure=np.full(30, 100.0)).total(n=200, seed=1)
+    assert many.mean == pytest.approx(100.0 * one.mean, rel=0.05)
+    again = pickle.loads(pickle.dumps(model.predict_dist(Z))).total(n=200, seed=1)
+    np.testing.assert_array_equal(again.draws, one.draws)
+
+
+def test_classes_are_drawn_together():
+    X = np.linspace(0.0, 1.0, 60)[:, None]
+    model = GPClassifier(kernel=Matern32(length_scale=0.3), learn=False).fit(X, X[:, 0] > 0.5)
+    draws = model.predict_dist(X).joint_sample(5, seed=0)
+    assert draws.shape == (5, 60)
+    assert set(np.unique(draws)) <= {0.0, 1.0}

@@ -119,7 +119,7 @@ class Graph:
         """
         place = np.full(self.n_points, -1, np.int32)
         rows = np.empty(self.n_points, np.int32)
-        _pack(self.parents, self.spatial, place, rows)
+        _pack(self.parents, self.spatial, place, rows, np.zeros_like(rows), np.empty_like(rows))
         parents = np.empty_like(self.parents)
         over_chunks(_renumber, self.n_points, rows, place, self.parents, parents)
         return Graph(self.order[rows], parents, place[self.spatial])
@@ -167,14 +167,22 @@ class Graph:
 
 
 @njit(cache=True, nogil=True)
-def _pack(parents: np.ndarray, spatial: np.ndarray, place: np.ndarray, rows: np.ndarray) -> None:
-    """`place`, −1 to begin with: where each point goes; `rows`: which point is at each place."""
+def _pack(
+    parents: np.ndarray,
+    spatial: np.ndarray,
+    place: np.ndarray,
+    rows: np.ndarray,
+    next_parent: np.ndarray,
+    stack: np.ndarray,
+) -> None:
+    """`place`, −1 to begin with: where each point goes; `rows`: which point is at each place.
+
+    `next_parent`, 0 to begin with, and `stack` are room to work in.
+    """
     n, k = parents.shape
     placed = min(n, k + 1)
     for i in range(placed):
         place[i] = rows[i] = i
-    next_parent = np.zeros(n, np.int32)
-    stack = np.empty(n, np.int32)
     for s in spatial:
         if place[s] >= 0:
             continue

@@ -49,7 +49,16 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     picked = np.empty(n, np.int32)
     chosen = np.empty((n, dimension))
     waiting = np.empty((leaves, 1 if dimension <= _EAGER else _PATIENCE), np.int32)
-    count = _tournament(blocks, gaps, boxes, farthest, offsets, waiting, start, np.uint64(seed), picked, chosen)
+    scratch = (
+        np.zeros(leaves, np.int32),
+        np.empty(len(boxes), np.int32),
+        np.zeros(len(offsets) + 1, np.int64),
+        np.empty(8),
+        np.empty(size),
+    )
+    count = _tournament(
+        blocks, gaps, boxes, farthest, offsets, waiting, start, np.uint64(seed), picked, chosen, *scratch
+    )
     order = np.empty(n, np.int64)
     order[:count] = tree.rows[places.ravel()[picked[:count]]]
     rest = tree.rows[places[gaps >= 0.0]]
@@ -97,21 +106,22 @@ def _tournament(
     seed: np.uint64,
     picked: np.ndarray,
     chosen: np.ndarray,
+    n_waiting: np.ndarray,
+    queue: np.ndarray,
+    begin: np.ndarray,
+    near: np.ndarray,
+    distances: np.ndarray,
 ) -> int:
     """Fill `picked` with places (leaf · size + number) and return how many before only duplicates were left.
 
     `gaps` holds squared distances to the chosen set, and -1 for what is in it; `waiting` the chosen points that a leaf
-    has not taken note of yet, by their number, so that its entry in `farthest` is a bound from above.
+    has not taken note of yet, by their number, so that its entry in `farthest` is a bound from above. The last five
+    arguments are room to work in: allocating here would take longer to compile.
     """
-    leaves, dimension, size = blocks.shape
+    _, dimension, size = blocks.shape
     levels = len(offsets)
     lanes = boxes.shape[3]  # eight; written out, the loops below would be unrolled, and not vectorised
     patience = waiting.shape[1]
-    n_waiting = np.zeros(leaves, np.int32)
-    queue = np.empty(len(boxes), np.int32)
-    begin = np.zeros(levels + 1, np.int64)
-    near = np.empty(lanes)
-    distances = np.empty(size)
     state = np.uint64(2) * seed + np.uint64(1)
     pick = start
     for count in range(len(picked)):

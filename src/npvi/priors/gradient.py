@@ -134,8 +134,8 @@ def _block_gradient(start, stop, rows, parents, padding, nugget, b, d, functions
     K = parents.shape[1]
     S = functions.shape[1]
     last = K * (K + 1) // 2
-    u = np.zeros((K + 1, LANES))
-    t = np.zeros((K + 1, LANES))
+    u = np.empty((K + 1, LANES))
+    t = np.empty((K + 1, LANES))
     e = np.empty(S)
     half = np.empty(LANES)
     in_nugget = 0.0

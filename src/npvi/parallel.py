@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from functools import lru_cache
 from itertools import pairwise
 
+from threadpoolctl import ThreadpoolController
+
 __all__ = ["n_threads", "over_chunks", "threads"]
 
 _threads: ContextVar[int | None] = ContextVar("npvi_threads", default=None)
@@ -27,6 +29,9 @@ def n_threads() -> int:
 def threads(n_jobs: int | None) -> Iterator[None]:
     """Limit the threads of everything inside; None or -1 means every core, -2 all but one.
 
+    Linear algebra on single vectors stays in the calling thread: on a busy machine a dot product of 20,000 numbers
+    shared out among two threads was seen to take 4 ms instead of 3 µs.
+
     >>> with threads(3):
     ...     n_threads()
     3
@@ -35,9 +40,15 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         n_jobs = max(1, n_threads() + 1 + n_jobs)
     token = _threads.set(n_jobs)
     try:
-        yield
+        with _blas().limit(limits=1, user_api="blas"):
+            yield
     finally:
         _threads.reset(token)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @lru_cache(maxsize=4)

@@ -188,11 +188,12 @@ class BaseGP(BaseEstimator):
                 max_iterations=self.max_iter,
                 progress=lambda numbers: progress.report("iteration", **numbers),
             )
+            trend = fit.trend
             clock.lap("inference")
         prior.forget_precision()
         self.kernel_, self.likelihood_, self.nugget_ = kernel, likelihood, float(nugget)
         self.graph_, self.prior_, self.posterior_ = graph, prior, fit.posterior
-        self.linear_part_, self.trend_, self.data_ = part, fit.trend, data
+        self.linear_part_, self.trend_, self.data_ = part, trend, data
         self.basis_ = sorted_.basis
         self.elbo_ = fit.elbo
         self.fit_info_ = {**fit.info, "seconds": clock.laps}

@@ -31,6 +31,11 @@ class Data:
     row: dict[str, Vector] = field(default_factory=dict)
     weight: Vector | None = None
 
+    def take(self, rows: NDArray) -> Data:
+        """Some of the rows, in some order."""
+        row = {name: values[rows] for name, values in self.row.items()}
+        return Data(self.likelihood, self.y[rows], row, None if self.weight is None else self.weight[rows])
+
     def expectations(self, mean: Vector, variance: Vector) -> Expectations:
         """E log p(y|f) under f ~ N(mean, variance), its gradient and w = −2 ∂/∂variance."""
         return Expectations(*self._weighted(expectations(self.likelihood, self.y, mean, variance, self.row)))

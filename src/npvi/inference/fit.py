@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.likelihoods import Expectations
 from npvi.posteriors import Posterior
 from npvi.priors import NNGP
+from npvi.sparse import ZeroFillFactor
 
 __all__ = ["Covariance", "Family", "Fit", "Start", "fit_posterior"]
 
@@ -49,6 +51,8 @@ class Covariance(Protocol):
     """Its diagonal."""
     log_determinant: float
     """log |V|."""
+    precision_factor: ZeroFillFactor | None
+    """That of P + W, if there is one."""
 
     def mismatch(self, w: Vector) -> float:
         """How far the equation of the best V is from holding for other site precisions w, relative to its terms."""
@@ -83,12 +87,18 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Fit:
-    """The posterior, that of the prior mean's coefficients, the bound, and how it was reached."""
+    """The posterior, the bound, and how it was reached."""
 
     posterior: Posterior
-    trend: Trend
     elbo: float
     info: dict[str, Any]
+    mean_function: MeanFunction
+    solver: PrecisionSolver
+
+    @cached_property
+    def trend(self) -> Trend:
+        """The posterior of the prior mean's coefficients."""
+        return self.mean_function.trend(self.solver, self.posterior.mean)
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,7 @@ def fit_posterior(
     start: Start | None = None,
     tolerance: float = 1e-7,
     max_iterations: int = 200,
+    enough: float = -np.inf,
     progress: Callable[[dict[str, float]], None] | None = None,
 ) -> Fit:
     """Maximise the bound over μ and V.
@@ -119,13 +130,15 @@ def fit_posterior(
     mean_function : the prior mean Hβ.
     start : warm start; by default y's own sites.
     tolerance : for both residuals, max-norms relative to the largest term of their equation.
+    enough : an iteration that raises the bound by less is the last one.
     progress : called with the numbers of each iteration.
 
     Notes
     -----
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
-    problem = _Problem(family, prior, data, mean_function)
+    # halving a step again and again is for those who want the optimum itself
+    problem = _Problem(family, prior, data, mean_function, _SHARES if enough == -np.inf else _SHARES[:3])
     tolerances = [max(tolerance, least) for least in family.tolerances]
     history: dict[str, list[float]] = {"elbo": [], "mean_residual": [], "covariance_residual": []}
     state = problem.initial(start)
@@ -148,6 +161,9 @@ def fit_posterior(
             done = converged()
             if state is before:  # no step raises the bound any more: rounding is reached
                 break
+            if state.elbo - before.elbo < enough:
+                state = max(before, state, key=lambda one: one.elbo)
+                break
     except KeyboardInterrupt:
         interrupted = True
     log = problem.log
@@ -165,8 +181,9 @@ def fit_posterior(
         **family.info(),
     }
     posterior = family.posterior(state.mean, state.covariance)
-    solver = PrecisionSolver(prior, np.maximum(state.covariance.site_precision, 0.0), log)
-    return Fit(posterior, mean_function.trend(solver, state.mean), state.elbo, info)
+    w, factor = state.covariance.site_precision, state.covariance.precision_factor
+    solver = PrecisionSolver(prior, np.maximum(w, 0.0), log, nearby=factor)
+    return Fit(posterior, state.elbo, info, mean_function, solver)
 
 
 _GUARANTEES = {
@@ -176,8 +193,11 @@ _GUARANTEES = {
 
 
 class _Problem:
-    def __init__(self, family: Family, prior: NNGP, data: Data, mean_function: MeanFunction) -> None:
+    def __init__(
+        self, family: Family, prior: NNGP, data: Data, mean_function: MeanFunction, shares: tuple[float, ...]
+    ) -> None:
         self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
+        self.shares = shares
         self.log = SolverLog()
         self.relaxation = _Relaxation(prior.graph.n_points)
 
@@ -192,7 +212,9 @@ class _Problem:
         mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
         state = self._state(mean, self.family.covariance(w, solver))
         assert state is not None  # P + W is positive definite for w ≥ 0
-        return state
+        settled = self._settled(state, mean, state.expected.precision)
+        better = self._state(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
+        return better if better is not None and better.elbo > state.elbo else state
 
     def improve(self, state: _State) -> _State:
         """A better state: by Newton's method for μ and v together, else for μ and V one after the other."""
@@ -214,14 +236,14 @@ class _Problem:
         bend_sd = others + 1.0 / v - np.minimum(at.in_sd_sd, 0.0)
         bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
         gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
-        step = self._mean_step(state.mean, gradient, self._solver(bend_mean))
+        step = self._mean_step(state.mean, gradient, self._solver(bend_mean, state.covariance.precision_factor))
         step_sd = (slope_sd + at.in_mean_sd * step) / bend_sd
-        for share in _SHARES:
+        for share in self.shares:
             mean = state.mean + share * step
             variance = np.clip(sd + share * step_sd, 0.5 * sd, 2.0 * sd) ** 2
-            change = self.data.expectations(mean, variance).precision - w
+            change = self._settled(state, mean, self.data.expectations(mean, variance).precision) - w
             if share == 1.0:
-                relaxation = self.relaxation.of(change)
+                relaxation = self.relaxation.of(change * v)
             trial = self._state(mean, self.family.covariance(w + share * relaxation * change))
             if trial is not None and self._no_worse(trial, state):
                 return trial
@@ -229,9 +251,9 @@ class _Problem:
 
     def _improve_mean(self, state: _State) -> _State:
         """A step for μ alone, which is uphill if anything is."""
-        solver = self._solver(np.maximum(state.expected.precision, 0.0))
+        solver = self._solver(np.maximum(state.expected.precision, 0.0), state.covariance.precision_factor)
         step = self._mean_step(state.mean, state.expected.gradient, solver)
-        for share in _SHARES:
+        for share in self.shares:
             trial = self._state(state.mean + share * step, state.covariance)
             if trial is not None and self._no_worse(trial, state):
                 return trial
@@ -240,11 +262,32 @@ class _Problem:
     def _improve_covariance(self, state: _State) -> _State:
         """A step for V alone, at site precisions on the way to those of (μ, v)."""
         w = state.covariance.site_precision
-        for share in _SHARES:
+        for share in self.shares:
             trial = self._state(state.mean, self.family.covariance(w + share * (state.expected.precision - w)))
             if trial is not None and self._no_worse(trial, state):
                 return trial
         return state
+
+    def _settled(self, state: _State, mean: Vector, proposed: Vector) -> Vector:
+        """`proposed` site precisions, where they are far from those of `state` held to what they do to v themselves.
+
+        Under a wide prior the w of a zero count, exp(m + v/2), multiplies with every small change of v. There it is
+        replaced by the w that agrees with its own v = 1/(c + w), for the c of `state`: between the two, by bisection.
+        """
+        v, w = state.covariance.variance, state.covariance.site_precision
+        wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
+        if not len(wild):
+            return proposed
+        data, m = self.data.take(wild), mean[wild]
+        others = np.maximum(1.0 / v[wild] - w[wild], 1.0 / self.prior.marginal_variance[wild])
+        low, high = np.minimum(w[wild], proposed[wild]), np.maximum(w[wild], proposed[wild])
+        for _ in range(8):
+            middle = np.sqrt(low * high)
+            above = data.expectations(m, 1.0 / (others + middle)).precision > middle
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        settled = proposed.copy()
+        settled[wild] = np.sqrt(low * high)
+        return settled
 
     def certificate(self, state: _State) -> dict[str, float]:
         """Both residuals, relative to the largest term of their equation, and the bound."""
@@ -261,8 +304,8 @@ class _Problem:
             "covariance_residual": state.covariance.mismatch(w),
         }
 
-    def _solver(self, w: Vector) -> PrecisionSolver:
-        return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance)
+    def _solver(self, w: Vector, nearby: ZeroFillFactor | None = None) -> PrecisionSolver:
+        return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)
 
     def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
         """(P̃ + W)⁻¹ (gradient − P̃ mean)."""
@@ -292,13 +335,19 @@ class _Relaxation:
     Then successive proposals change sign, and their ratio says by how much to hold back.
     """
 
+    #: proposals below this (relative to 1/v) must turn twice in a row: one turn is what the last step left over
+    _small = 0.01
+
     def __init__(self, n: int) -> None:
-        self._proposal, self._share = np.zeros(n), np.ones(n)
+        self._proposal, self._share, self._turned = np.zeros(n), np.ones(n), np.zeros(n, dtype=bool)
 
     def of(self, proposal: Vector) -> Vector:
-        ratio = np.divide(proposal, self._proposal, out=np.zeros_like(proposal), where=self._proposal != 0.0)
+        before = self._proposal
+        ratio = np.divide(proposal, before, out=np.zeros_like(proposal), where=before != 0.0)
         held_back = np.maximum(self._share / (1.0 - np.minimum(ratio, 0.0)), 0.2)
         # a proposal that turned but shrank to a third will be gone soon enough by itself
-        self._share = np.where(ratio < -0.3, held_back, np.minimum(1.0, 1.5 * self._share))
-        self._proposal = proposal
+        turned = ratio < -0.3
+        overshot = turned & (self._turned | (np.abs(before) > self._small))
+        self._share = np.where(overshot, held_back, np.minimum(1.0, 1.5 * self._share))
+        self._proposal, self._turned = proposal, turned
         return self._share

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.graph import Graph
 from npvi.inference.mean_solve import PrecisionSolver
 from npvi.posteriors import DrawsPosterior
 from npvi.priors import NNGP
-from npvi.sparse import inverse_root
+from npvi.sparse import ZeroFillFactor, inverse_root
 
-__all__ = ["AllCovariances"]
+__all__ = ["AllCovariances", "Noise"]
 
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
@@ -22,9 +23,11 @@ Columns = NDArray[np.float64]
 #: up to this many points everything is done with dense matrices, exactly
 _DENSE = 1000
 #: draws made at once: vectors of a Lanczos run for all of them are in memory
-_AT_ONCE = 8
+_AT_ONCE = 16
 #: for the residuals of mean and covariance, where marginal variances are estimates
-_TOLERANCES = (1e-5, 1e-3)
+_TOLERANCES = (3e-5, 1e-3)
+#: random numbers kept for the next time
+_KEPT = 2**23
 #: how far a draw may be from exact, relative to its size
 _ACCURACY = 0.01
 
@@ -37,6 +40,7 @@ class _Inverse:
     variance: Vector
     log_determinant: float
     draws: NDArray
+    precision_factor: ZeroFillFactor | None = None
 
     def mismatch(self, w: Vector) -> float:
         # the equation is V⁻¹ = P + W; what is off by w − its w changes V_ii by that times V_ii²
@@ -50,20 +54,30 @@ class AllCovariances:
     draws x ~ N(0, (P+W)⁻¹), always made from the same random numbers: x = U⁻ᵀ M^{−½} ε with U the zero-fill factor and
     M = U⁻¹(P+W)U⁻ᵀ, which is the identity where the factor is exact and near it where it isn't; the inverse root is
     found by Lanczos' method, one or two products with M for rough kernels, a handful for smooth ones, and skipped where
-    M ε is ε within a hundredth. The same run gives log |M|. Marginal variances are Rao–Blackwell's:
-    v_i = 1/A_ii + mean (x_i − (A x)_i / A_ii)², A = P + W.
+    M ε is ε within a hundredth. The same run gives log |M|. Marginal variances are Rao–Blackwell's, given the parents:
+    v_i = 1/U_ii² + mean (x_i − ε_i/U_ii)²; or, where M isn't the identity, given all other points:
+    v_i = 1/A_ii + mean (x_i − (A x)_i / A_ii)², A = P + W, which is never better and costs a product with A.
 
     Parameters
     ----------
     prior : NNGP
-    seed : of the random numbers.
+    noise : the random numbers.
     draws, final_draws : how many, while iterating and in the end.
+    strict : take no step that lowers the bound as these draws have it, though it may lead to where w agrees with v.
     """
 
     name = "full"
 
-    def __init__(self, prior: NNGP, seed: int = 0, draws: int = 32, final_draws: int = 64) -> None:
-        self.prior, self.seed, self.draws, self.final_draws = prior, seed, draws, final_draws
+    def __init__(
+        self,
+        prior: NNGP,
+        noise: Noise | None = None,
+        draws: int = 32,
+        final_draws: int = 64,
+        strict: bool = False,
+    ) -> None:
+        self.prior, self.draws, self.final_draws, self.strict = prior, draws, final_draws, strict
+        self._noise = noise if noise is not None else Noise(prior.graph)
         self.exact = prior.graph.n_points <= _DENSE
         self.tolerances = (0.0, 0.0) if self.exact else _TOLERANCES
         self.solve_tolerance = 1e-10 if self.exact else 1e-3
@@ -74,63 +88,86 @@ class AllCovariances:
         if self._precision is not None:
             return _dense_inverse(self._precision, w)
         solver = solver if solver is not None else PrecisionSolver(self.prior, w)
-        return self._drawn(solver, self.draws)
+        return self._drawn(solver, solver.factor(), self.draws)
 
     def noise(self, before: _Inverse, after: _Inverse) -> float:
-        """The bound moves with w by ½ Σ δw (v − its estimate), and that is off by √(2/draws) of v at each point."""
-        if self.exact:
+        """The bound moves with w by ½ Σ δw (v − its estimate), and that is off by √(2/draws) of v at each point, where
+        draws are alike in one direction over whole regions; a change far beyond 1/v counts as one of 1/v."""
+        if self.exact or self.strict:
             return 0.0
         change = np.abs(after.site_precision - before.site_precision)
-        return float(0.5 * np.sqrt(2.0 / self.draws) * (change @ np.maximum(before.variance, after.variance))) + 0.01
+        moved = np.minimum(change * np.maximum(before.variance, after.variance), 1.0)
+        return float(0.5 * np.sqrt(2.0 / self.draws) * moved.sum()) + 0.01
 
     def posterior(self, mean: Vector, covariance: _Inverse) -> DrawsPosterior:
         w = covariance.site_precision
         if not self.exact and self.final_draws > self.draws:
-            more = self._drawn(PrecisionSolver(self.prior, w), self.final_draws, self.draws)
+            solver = PrecisionSolver(self.prior, w)
+            more = self._drawn(solver, covariance.precision_factor, self.final_draws, self.draws)
             covariance = _pooled(covariance, more) if more is not None else covariance
         return DrawsPosterior(mean, covariance.draws, covariance.variance, w)
 
     def info(self) -> dict[str, Any]:
         return self._info
 
-    def _drawn(self, solver: PrecisionSolver, stop: int, start: int = 0) -> _Inverse | None:
+    def _drawn(
+        self, solver: PrecisionSolver, factor: ZeroFillFactor | None, stop: int, start: int = 0
+    ) -> _Inverse | None:
         """V by draws number `start` to `stop` of all that the random numbers would give."""
-        n = stop - start
-        factor = solver.factor()
         if factor is None:
             return None
-        A_diagonal = self.prior.precision_diagonal + solver.site_precision
-        variance = 1.0 / A_diagonal
-        draws = np.empty((len(variance), n), dtype=np.float32)
         transpose = factor.transpose
+        draws = np.empty((self.prior.graph.n_points, stop - start), dtype=np.float32)
+        squares = np.zeros(len(draws))
         logarithms: list[float] = []
-        steps = None
-        for first, noise in self._noise(start, stop):
-            if steps is None or steps > 1:  # the first batch finds out how many steps it takes
+        near = None  # whether M is the identity, as the first draws find out
+        for columns, noise in self._noise.columns(start, stop):
+            if not near:
                 found = inverse_root(
                     lambda x: transpose.transpose_solve(solver.matvec(transpose.solve(x))), noise, _ACCURACY
                 )
-                if steps is None:
-                    steps = found.steps
-                    self._info["factor_residual"] = float(found.departure.max())
-                    self._info["lanczos_steps"] = steps
                 logarithms.extend(found.logarithm)
-                noise = found.root
+                if near is None:
+                    near = found.steps == 1
+                    self._info |= {"factor_residual": float(found.departure.max()), "lanczos_steps": found.steps}
+                    scale = 1.0 / transpose.diagonal**2 if near else 1.0 / self._diagonal(solver)
+                noise = noise if near else found.root
             x = transpose.solve(noise)
-            variance += np.einsum("ij,ij->i", *2 * (x - solver.matvec(x) / A_diagonal[:, None],)) / n
-            draws[:, first - start : first - start + x.shape[1]] = x
+            draws[:, columns] = x
+            # what is left of x given the parents (or all other points) has variance `scale` and adds no noise
+            x -= noise / transpose.diagonal[:, None] if near else solver.matvec(x) * scale[:, None]
+            squares += np.einsum("ij,ij->i", x, x)
+        variance = scale + squares / (stop - start)
         if not np.isfinite(variance).all():
             return None
         correction = float(np.mean(logarithms))
         self._info["log_determinant_error"] = float(np.std(logarithms) / np.sqrt(len(logarithms)))
-        return _Inverse(solver.site_precision, variance, -(factor.log_determinant() + correction), draws)
+        log_determinant = -(factor.log_determinant() + correction)
+        return _Inverse(solver.site_precision, variance, log_determinant, draws, factor)
 
-    def _noise(self, start: int, stop: int) -> Iterator[tuple[int, Columns]]:
+    def _diagonal(self, solver: PrecisionSolver) -> Vector:
+        return self.prior.precision_diagonal + solver.site_precision
+
+
+class Noise:
+    """Standard normal numbers, the same whenever they are asked for: each point has its own, whatever its place in the
+    order and whoever comes after it."""
+
+    def __init__(self, graph: Graph, seed: int = 0) -> None:
+        self.graph, self.seed = graph, seed
+        self._kept: dict[int, Columns] = {}
+
+    def columns(self, start: int, stop: int) -> Iterator[tuple[slice, Columns]]:
+        """Columns `start` to `stop`, a few at a time: their places among these, and the numbers."""
         for first in range(start, stop, _AT_ONCE):
-            rng = np.random.default_rng((self.seed, first))
-            # each point has its own numbers, whatever its place in the order and whoever comes after it
-            noise = rng.standard_normal((self.prior.graph.n_points, min(_AT_ONCE, stop - first)))
-            yield first, noise[self.prior.graph.order]
+            width = min(_AT_ONCE, stop - first)
+            numbers = self._kept.get(first)
+            if numbers is None or numbers.shape[1] != width:
+                rng = np.random.default_rng((self.seed, first))
+                numbers = rng.standard_normal((self.graph.n_points, width))[self.graph.order]
+                if numbers.size * (1 + len(self._kept)) <= _KEPT:
+                    self._kept[first] = numbers
+            yield slice(first - start, first - start + width), numbers
 
 
 def _pooled(one: _Inverse, other: _Inverse) -> _Inverse:

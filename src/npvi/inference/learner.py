@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph
 from npvi.graph.tree import build_tree
-from npvi.inference.ascent import Ascent
 from npvi.inference.data import Data
 from npvi.inference.fit import Start
 from npvi.inference.learning import BoundObjective, CollapsedObjective, Model, Objective, can_collapse, optimise
 from npvi.inference.search_space import SearchSpace, learnable
 from npvi.inference.starting import limits
 from npvi.kernels import Matern
-from npvi.kernels.matern import SMOOTHNESS
 from npvi.parameters import POSITIVE_NUMBER, Parameter
 
 __all__ = ["Learned", "Table", "learn", "parameter_table"]
@@ -46,14 +44,7 @@ class Table:
 
     def take(self, rows: NDArray) -> Table:
         """Some rows, in some order."""
-        data = self.data
-        some = replace(
-            data,
-            y=data.y[rows],
-            row={name: values[rows] for name, values in data.row.items()},
-            weight=None if data.weight is None else data.weight[rows],
-        )
-        return Table(self.X[rows], some, self.basis[rows])
+        return Table(self.X[rows], self.data.take(rows), self.basis[rows])
 
 
 @dataclass(frozen=True)
@@ -71,6 +62,7 @@ class _Learner:
         self.said, self.build, self.report = said, build, report
         self.history: list[float] = []
         self.at_bound: list[str] = []
+        self.gradient: NDArray = np.zeros(0)
 
     def space(self, table: Table) -> Callable[[Model], SearchSpace]:
         first: dict[str, Any] = {}
@@ -101,49 +93,73 @@ class _Learner:
     def climb(
         self,
         table: Table,
-        model: Model,
-        graph: Graph,
-        start: Start | None = None,
+        found: _Found,
         max_evaluations: int = 25,
-        curvature: NDArray | None = None,
-    ) -> tuple[Model, Ascent, Start | None]:
-        objective = self.objective(table, graph, start)
+        enough: float = 0.05,
+    ) -> _Found:
+        """Uphill from what was found before, on its graph."""
+        objective = self.objective(table, found.graph, found.start)
 
         def report(count: int, value: float) -> None:
             self.history.append(value)
             self.report(evaluation=len(self.history), bound=value)
 
-        found, ascent, space = optimise(
-            objective, model, self.space(table), max_evaluations=max_evaluations, curvature=curvature, report=report
+        model, ascent, space = optimise(
+            objective,
+            found.model,
+            self.space(table),
+            max_evaluations=max_evaluations,
+            enough=enough,
+            curvature=found.curvature,
+            report=report,
         )
-        self.at_bound = space.at_bound(ascent.z)
-        return found, ascent, getattr(objective, "start", None)
+        self.at_bound, self.gradient = space.at_bound(ascent.z), ascent.gradient
+        return _Found(model, found.graph, getattr(objective, "start", None), ascent.curvature, ascent.value)
 
-    def choose_smoothness(self, table: Table, model: Model) -> Model:
-        """Each smoothness from the same start, on a part of the data; the model with the largest bound."""
-        part = table if len(table.X) <= 2 * _SCREEN else table.take(_patches(model, table.X, _SCREEN))
-        graph = self.build(model.kernel.coordinates(part.X))
-        best, best_value = model, -np.inf
-        for smoothness in SMOOTHNESS:
-            start = replace(model, kernel=model.kernel.replace(smoothness=smoothness))
-            found, ascent, _ = self.climb(part, start, graph, max_evaluations=15)
-            if ascent.value > best_value or best is model:
-                best, best_value = found, ascent.value
+    def choose_smoothness(self, table: Table, model: Model) -> _Found:
+        """A climb with the middle one, from there with a rougher one, and with a smoother one if that was no better."""
+        middle, rougher, smoother = (model.kernel.replace(smoothness=nu) for nu in (1.5, 0.5, 2.5))
+        graph = self.build(middle.coordinates(table.X))
+        first = self.climb(table, _Found(replace(model, kernel=middle), graph), 15, enough=0.5)
+        best = first
+        for kernel in (rougher, smoother):
+            kernel = kernel.replace(length_scale=first.model.kernel.length_scale, variance=first.model.kernel.variance)
+            other = self.climb(table, replace(first, model=replace(first.model, kernel=kernel)), 15, enough=0.5)
+            if other.value > best.value:
+                return other
         return best
 
-    def explore(self, table: Table, model: Model) -> tuple[Model, Graph, Ascent, Start | None]:
+    def explore(self, table: Table, model: Model) -> _Found:
         """From a rough start: climb, and look for neighbours again where the metric moved."""
+        n = len(table.X)
+        curvature = None
         if isinstance(model.kernel, Matern) and model.kernel.smoothness is None:
-            model = self.choose_smoothness(table, model)
-        graph = self.build(model.kernel.coordinates(table.X))
-        start: Start | None = None
+            part = table if n <= 2 * _SCREEN else table.take(_patches(model, table.X, _SCREEN))
+            screened = self.choose_smoothness(part, model)
+            model, curvature = screened.model, screened.curvature_for(len(part.X) / n)
+        found = _Found(model, self.build(model.kernel.coordinates(table.X)), None, curvature)
         for number in range(_ROUNDS):
-            before = model
-            model, ascent, start = self.climb(table, model, graph, start, max_evaluations=25 if number == 0 else 15)
-            if number + 1 == _ROUNDS or not _metric_moved(before, model, table.X):
+            before = found.model
+            found = self.climb(table, found, max_evaluations=25 if number == 0 else 15)
+            if number + 1 == _ROUNDS or not _metric_moved(before, found.model, table.X):
                 break
-            graph, start = self.build(model.kernel.coordinates(table.X)), None
-        return model, graph, ascent, start
+            found = replace(found, graph=self.build(found.model.kernel.coordinates(table.X)), start=None)
+        return found
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A model on the way, its graph, where its posterior may start, and what is known of the objective there."""
+
+    model: Model
+    graph: Graph
+    start: Start | None = None
+    curvature: NDArray | None = None
+    value: float = -np.inf
+
+    def curvature_for(self, share: float) -> NDArray | None:
+        """That of an objective over more rows, of which this one's are a `share`."""
+        return None if self.curvature is None else self.curvature * share
 
 
 def learn(
@@ -169,24 +185,23 @@ def learn(
     learner = _Learner(said, build, report)
     n = len(table.X)
     if not _can_learn(table.data):
-        return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, None, started))
+        return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     if can_collapse(table.data) or n <= 2 * _PART:
-        model, graph, ascent, start = learner.explore(table, model)
+        found = learner.explore(table, model)
     else:
         part = table.take(_patches(model, table.X, _PART))
-        model, _, ascent, _ = learner.explore(part, model)
-        graph = learner.build(model.kernel.coordinates(table.X))
-        curvature = ascent.curvature * len(part.X) / n
-        model, ascent, start = learner.climb(table, model, graph, None, 12, curvature)
-    return Learned(model, graph, start, _info(learner, ascent, started))
+        found = learner.explore(part, model)
+        graph = learner.build(found.model.kernel.coordinates(table.X))
+        found = learner.climb(table, _Found(found.model, graph, None, found.curvature_for(len(part.X) / n)), 12)
+    return Learned(found.model, found.graph, found.start, _info(learner, started))
 
 
-def _info(learner: _Learner, ascent: Ascent | None, started: float) -> dict[str, Any]:
+def _info(learner: _Learner, started: float) -> dict[str, Any]:
     return {
         "evaluations": len(learner.history),
         "objective": learner.history,
         "at_bound": learner.at_bound,
-        "gradient": [] if ascent is None else ascent.gradient.tolist(),
+        "gradient": np.asarray(learner.gradient).tolist(),
         "seconds": time.perf_counter() - started,
     }
 

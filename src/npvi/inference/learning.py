@@ -19,7 +19,7 @@ from npvi.graph import Graph
 from npvi.inference.ascent import Ascent, climb
 from npvi.inference.data import Data
 from npvi.inference.fit import Start, fit_posterior
-from npvi.inference.full import AllCovariances
+from npvi.inference.full import AllCovariances, Noise
 from npvi.inference.mean_function import MeanFunction
 from npvi.inference.search_space import SearchSpace
 from npvi.kernels import Kernel
@@ -88,13 +88,14 @@ class BoundObjective:
 
     def __init__(self, X: NDArray, data: Data, basis: NDArray, graph: Graph, start: Start | None = None) -> None:
         self.X, self.data, self.basis, self.graph, self.start = X, data, basis, graph, start
+        self._noise = Noise(graph)
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         prior = NNGP(model.kernel, model.nugget, self.X, self.graph)
         data = replace(self.data, likelihood=model.likelihood)
         mean_function = MeanFunction(prior, self.basis)
-        family = AllCovariances(prior, draws=_DRAWS, final_draws=_DRAWS)
-        fit = fit_posterior(family, prior, data, mean_function, self.start, tolerance=1e-2, max_iterations=3)
+        family = AllCovariances(prior, self._noise, _DRAWS, _DRAWS, strict=True)
+        fit = fit_posterior(family, prior, data, mean_function, self.start, 1e-2, max_iterations=3, enough=0.1)
         posterior = fit.posterior
         self.start = Start(posterior.mean, posterior.variance)
         draws = posterior.draws  # type: ignore[attr-defined]
@@ -156,6 +157,7 @@ def optimise(
     space: Callable[[Model], SearchSpace],
     *,
     max_evaluations: int = 40,
+    enough: float = 0.05,
     curvature: NDArray | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> tuple[Model, Ascent, SearchSpace]:
@@ -178,6 +180,12 @@ def optimise(
         return value + searched.log_prior(z), searched.pull_back(z, gradient)
 
     found = climb(
-        function, searched.vector(), searched.low, searched.high, max_evaluations=max_evaluations, curvature=curvature
+        function,
+        searched.vector(),
+        searched.low,
+        searched.high,
+        enough=enough,
+        max_evaluations=max_evaluations,
+        curvature=curvature,
     )
     return model.at(searched.named(found.z)), found, searched

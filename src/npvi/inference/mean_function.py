@@ -87,12 +87,10 @@ class MeanFunction:
         return self.prior.matvec(self.centred(f))
 
     def solve(self, solver: PrecisionSolver, rhs: Vector) -> Vector:
-        """x with (P̃ + W) x = rhs, by one solve with P + W and one more per column of H (Woodbury)."""
-        x = solver.solve(rhs)
-        if self.basis.shape[1]:
-            Z, inner = self._through(solver)
-            x = x + Z @ np.linalg.solve(inner, self._PH.T @ x)
-        return x
+        """x with (P̃ + W) x = rhs; `solver` is for P + W."""
+        if not self.basis.shape[1]:
+            return solver.solve(rhs)
+        return solver.solve(rhs, less=lambda x: self._PH @ self.coefficients(x))
 
     def trend(self, solver: PrecisionSolver, f: Vector) -> Trend:
         """The posterior of β at the posterior mean f; `solver` is for P + W."""

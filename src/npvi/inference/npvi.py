@@ -23,6 +23,7 @@ Vector = NDArray[np.float64]
 class _Swept:
     site_precision: Vector
     factor: Triangular
+    precision_factor: None = None
 
     @cached_property
     def variance(self) -> Vector:

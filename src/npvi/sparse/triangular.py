@@ -33,14 +33,16 @@ class Triangular:
     def dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """T x, for x of shape (N,) or (N, R)."""
         y = np.empty_like(x)
-        over_chunks(_dot, len(x), self.graph.parents, self.edges, self.diagonal, _columns(x), _columns(y))
+        lists = (self.graph.parents, self.edges, self.diagonal)
+        over_chunks(_dot, len(x), *lists, _columns(x), _columns(y), grain=_grain(x))
         return y
 
     def transpose_dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Tᵀ x."""
         y = np.empty_like(x)
         pointer, rows, _ = self.graph.children
-        over_chunks(_transpose_dot, len(x), pointer, rows, self._by_parent, self.diagonal, _columns(x), _columns(y))
+        lists = (pointer, rows, self._by_parent, self.diagonal)
+        over_chunks(_transpose_dot, len(x), *lists, _columns(x), _columns(y), grain=_grain(x))
         return y
 
     def solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -77,7 +79,7 @@ class Triangular:
         """The edges in the order of the graph's child lists, so that products with Tᵀ read memory in sequence."""
         _, rows, slots = self.graph.children
         values = np.empty(len(rows))
-        over_chunks(_pick, len(rows), rows, slots, self.edges, values)
+        over_chunks(_pick, len(rows), rows, slots, self.edges, values, grain=2**17)
         return values
 
     def _substitute(self, x, loop, lists, reverse):
@@ -98,6 +100,11 @@ class Triangular:
 
 def _columns(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return x.reshape(len(x), -1)
+
+
+def _grain(x: NDArray[np.float64]) -> int:
+    """Rows that are worth a thread."""
+    return max(256, 8192 // (x.size // max(1, len(x))))
 
 
 def _natural(n: int, reverse: bool) -> NDArray[np.int32]:

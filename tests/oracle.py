@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy.linalg
@@ -119,6 +120,33 @@ class Observations:
         slope = self.slope(f)
         value, in_mean, in_sd = self.log_prob(f) @ q, slope @ q, slope @ (q * z)
         return self.weight * value, self.weight * in_mean, self.weight * in_sd / (2.0 * sd)
+
+
+@dataclass
+class Smoothed:
+    """Observations of which only log p(y|f) is known, as a function of f with one row per observation: derivatives of
+    its expectation are moments, ∂E/∂m = E[log p · z]/s and ∂E/∂v = E[log p · (z² − 1)]/2v at f = m + s z."""
+
+    log_prob: Callable
+    kink: np.ndarray | None = None
+    """The f of each row at which log p isn't smooth."""
+
+    def expectations(self, m, v, n_nodes=None):
+        """As those of `Observations`, by Gauss and Legendre's rule on either side of the kink (of m, without one)."""
+        sd = np.sqrt(v)
+        middle = np.zeros_like(m) if self.kink is None else np.clip((self.kink - m) / sd, -9.0, 9.0)
+        x, weights = _legendre((n_nodes or 257) // 2)
+        low, high = -9.5 - np.minimum(sd, 10.0), 9.5 + np.minimum(sd, 10.0)  # as far as `Observations` look
+        left, right = (0.5 * (end - middle)[:, None] for end in (low, high))
+        z = middle[:, None] + np.hstack([left * (1.0 + x), right * (1.0 + x)])
+        q = np.hstack([-left * weights, right * weights]) * np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
+        g = q * self.log_prob(np.minimum(m[:, None] + sd[:, None] * z, 500.0))
+        return g.sum(axis=1), (g * z).sum(axis=1) / sd, (g * (z**2 - 1.0)).sum(axis=1) / (2.0 * v)
+
+
+@lru_cache
+def _legendre(n):
+    return np.polynomial.legendre.leggauss(n)
 
 
 def _column(values, y):

@@ -5,7 +5,20 @@ from __future__ import annotations
 import importlib
 import sys
 
-_NAMES = ("cold_start", "sweep", "real_data", "factor", "graph", "flights", "defaults", "calibration")
+_NAMES = (
+    "cold_start",
+    "sweep",
+    "real_data",
+    "factor",
+    "graph",
+    "flights",
+    "defaults",
+    "splits",
+    "calibration",
+    "recovery",
+    "growth",
+    "gpboost",
+)
 
 
 def main() -> None:

@@ -44,7 +44,9 @@ def main() -> None:
         covered = float(np.mean(np.abs(pit - 0.5) <= 0.45))
         smoothness = model.kernel_.smoothness
         evaluations = model.fit_info_["learning"]["evaluations"]
-        rows.append((name, likelihood, nlpd, figure, covered, smoothness, evaluations, fitted - started))
+        rows.append(
+            (name, likelihood, f"{nlpd:.4f}", f"{figure:.3f}", covered, smoothness, evaluations, fitted - started)
+        )
     header = ("data", "likelihood", "NLPD", "others' best", "90 % covers", "ν", "evaluations", "fit s")
     show("Defaults: negative log predictive density per test row (compilation included in the time)", header, rows)
     _modis()
@@ -65,7 +67,10 @@ def _modis() -> None:
     rmse = float(np.sqrt(np.mean((truth - mean) ** 2)))
     crps = float(np.mean(sd * (z * (2.0 * norm.cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi))))
     covered = float(np.mean(np.abs(z) <= norm.ppf(0.975)))
-    rows = [("npvi", rmse, crps, covered, fitted - started), ("GPBoost (from the README)", 1.603, 0.818, 0.951, np.nan)]
+    rows = [
+        ("npvi", f"{rmse:.4f}", f"{crps:.4f}", f"{covered:.3f}", fitted - started),
+        ("GPBoost (from the README)", 1.603, 0.818, 0.951, np.nan),
+    ]
     show("MODIS, its own split, Gaussian, defaults", ("", "RMSE", "CRPS", "95 % covers", "fit s"), rows)
 
 

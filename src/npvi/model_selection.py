@@ -99,7 +99,7 @@ def grid_search(
         weight_checked = check_weights(weight, X_checked)
         with warnings.catch_warnings():  # a grid is meant to reach too far
             warnings.simplefilter("ignore", ScaleWarning)
-            candidate._fit(X_checked, candidate._encode(y_checked), weight_checked, row, previous)
+            candidate._fit(X_checked, candidate._encode(y_checked, y), weight_checked, row, previous)
         nlpd = -candidate.log_score(held_out[0], held_out[1], **held_out[2])
         rows.append({**params, "nlpd": nlpd, "elbo": candidate.elbo_, "seconds": time.perf_counter() - started})
         if nlpd < best_nlpd or best is None:

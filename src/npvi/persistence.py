@@ -16,6 +16,7 @@ from npvi.graph import Graph
 from npvi.inference import Data, Trend
 from npvi.kernels import as_kernel
 from npvi.likelihoods import as_likelihood
+from npvi.likelihoods.softmax import Softmax
 from npvi.model_file import FORMAT, ModelFileError
 from npvi.parallel import threads
 from npvi.parameters import Parameter, Parametrised
@@ -26,6 +27,8 @@ from npvi.sparse import Triangular
 __all__ = ["FORMAT", "ModelFileError", "describe", "load", "save"]
 
 _ESTIMATORS = ("GPRegressor", "GPClassifier")
+#: what stands before the names of a second model's arrays
+_COMPANION = "companion_"
 #: kinds of arrays that NumPy can only pickle: objects and its own strings
 _PICKLED = "OT"
 #: parameters that may be functions, and what those become
@@ -127,10 +130,10 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
         check_is_fitted(model)
     except ValueError:
         raise ModelFileError(f"this {name} is not fitted yet: call fit before save") from None
-    graph, prior, part, trend, data = model.graph_, model.prior_, model.linear_part_, model.trend_, model.data_
+    graph, prior, part, data = model.graph_, model.prior_, model.linear_part_, model.data_
     if not isinstance(prior, NNGP):
         raise ModelFileError(f"a {type(prior).__name__} cannot be saved")
-    kind, arrays = _posterior_arrays(model.posterior_)
+    kind, arrays = _function_arrays(model)
     arrays |= {
         "order": graph.order,
         "parents": graph.parents,
@@ -141,9 +144,6 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
         "center": part.center,
         "scale": part.scale,
         "basis": model.basis_,
-        "coefficients": trend.coefficients,
-        "coefficient_covariance": trend.covariance,
-        "sensitivity": trend.sensitivity,
         "y": data.y,
         **{f"row_{name}": values for name, values in data.row.items()},
     }
@@ -162,7 +162,7 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
         "nugget": prior.nugget,
         "posterior": kind,
         "linear_part": {"constant": part.constant, "names": list(part.names)},
-        "coefficients": _coefficients(model),
+        "coefficients": {name: list(both) for name, both in model._coefficients().items()},
         "row": list(data.row),
         "n_rows": graph.n_points,
         "n_features_in": int(model.n_features_in_),
@@ -176,7 +176,33 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
         metadata["classes_are_objects"] = model.classes_.dtype.kind in _PICKLED
         arrays["classes"] = _plain_labels(model.classes_)
         metadata["labels"] = [str(label) for label in model.classes_]
+    if model.companion_ is not None:
+        other, more = _pack(model.companion_, {})
+        metadata["companion"] = {"weight": model.companion_weight_, "model": other}
+        arrays |= {_COMPANION + name: array for name, array in more.items()}
     return metadata, arrays
+
+
+def _function_arrays(model: Any) -> tuple[str, dict[str, np.ndarray]]:
+    """The kind of the posterior, and for each latent function its posterior and its mean's coefficients."""
+    posteriors = getattr(model.posterior_, "parts", (model.posterior_,))
+    trends = getattr(model.trend_, "parts", (model.trend_,))
+    kind = ""
+    arrays: dict[str, np.ndarray] = {}
+    for prefix, posterior, trend in zip(_prefixes(model.likelihood_), posteriors, trends, strict=True):
+        kind, own = _posterior_arrays(posterior)
+        own |= {
+            "coefficients": trend.coefficients,
+            "coefficient_covariance": trend.covariance,
+            "sensitivity": trend.sensitivity,
+        }
+        arrays |= {prefix + name: array for name, array in own.items()}
+    return kind, arrays
+
+
+def _prefixes(likelihood: Any) -> list[str]:
+    """What stands before the names of the arrays of each latent function; there is one, or one per class."""
+    return [f"class_{c}_" for c in range(likelihood.n_classes)] if isinstance(likelihood, Softmax) else [""]
 
 
 def _posterior_arrays(posterior: Any) -> tuple[str, dict[str, np.ndarray]]:
@@ -191,13 +217,6 @@ def _posterior_arrays(posterior: Any) -> tuple[str, dict[str, np.ndarray]]:
     if isinstance(posterior, DrawsPosterior):
         return "draws", {**arrays, "variance": posterior.variance, "draws": posterior.draws}
     raise ModelFileError(f"a {type(posterior).__name__} cannot be saved")
-
-
-def _coefficients(model: Any) -> dict[str, list[float]]:
-    """For people: each coefficient of the mean and its standard error, for the covariates as they came."""
-    values, covariance = model.linear_part_.in_units(model.trend_.coefficients, model.trend_.covariance)
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return {name: [float(value), float(error)] for name, value, error in zip(model.linear_part_.names, values, errors)}
 
 
 def _config(obj: Parametrised) -> dict[str, Any]:
@@ -258,14 +277,14 @@ def _unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Map
     name = metadata["estimator"]
     if name not in _ESTIMATORS:
         raise ValueError(f"it holds a {name!r}, which this version does not know")
-    _check_arrays(metadata, arrays)
+    kernel, likelihood = from_config(metadata["kernel"], custom), from_config(metadata["likelihood"], custom)
+    likelihood.validate()
+    _check_arrays(metadata, arrays, likelihood)
     parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
     if "parameter_order" in arrays:
         parameters["order"] = arrays["parameter_order"]
     model = getattr(estimators, name)(**parameters)
-    kernel, likelihood = from_config(metadata["kernel"], custom), from_config(metadata["likelihood"], custom)
     kernel.validate(arrays["X"].shape[1])
-    likelihood.validate()
     y = likelihood.check_response(arrays["y"])
     row = likelihood.check_row({name: arrays[f"row_{name}"] for name in metadata["row"]}, len(y), y)
     graph = Graph(arrays["order"], arrays["parents"], arrays["spatial"])
@@ -273,15 +292,19 @@ def _unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Map
     model.nugget_ = float(metadata["nugget"])
     with threads(model.n_jobs):
         model.prior_ = NNGP(kernel, model.nugget_, arrays["X"], graph)
-    model.posterior_ = _posterior(metadata["posterior"], arrays, graph)
+    model.posterior_, model.trend_ = _functions(metadata["posterior"], arrays, graph, likelihood)
     part = metadata["linear_part"]
     columns = (arrays["coords"], arrays["covariates"])
     model.linear_part_ = LinearPart(
         *columns, bool(part["constant"]), arrays["center"], arrays["scale"], tuple(part["names"])
     )
-    model.trend_ = Trend(arrays["coefficients"], arrays["coefficient_covariance"], arrays["sensitivity"])
     model.basis_ = arrays["basis"]
     model.data_ = Data(likelihood, y, row, arrays.get("weight"))
+    model.companion_, model.companion_weight_ = None, 0.0
+    if "companion" in metadata:
+        own = {name.removeprefix(_COMPANION): array for name, array in arrays.items() if name.startswith(_COMPANION)}
+        model.companion_ = _unpack(metadata["companion"]["model"], own, custom)
+        model.companion_weight_ = float(metadata["companion"]["weight"])
     model.elbo_, model.n_iter_, model.fit_info_ = metadata["elbo"], metadata["n_iter"], metadata["fit_info"]
     model.n_features_in_ = int(metadata["n_features_in"])
     if metadata["feature_names_in"] is not None:
@@ -299,6 +322,21 @@ def _restored_parameter(value: Any, custom: Mapping[str, Callable]) -> Any:
     return parameter_from_config(value) if "parameter" in value else from_config(value, custom)
 
 
+def _functions(kind: str, arrays: dict[str, np.ndarray], graph: Graph, likelihood: Any) -> tuple[Any, Any]:
+    """The posterior and the coefficients of the mean, of all latent functions."""
+    posteriors, trends = [], []
+    for prefix in _prefixes(likelihood):
+        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        posteriors.append(_posterior(kind, own, graph))
+        trends.append(Trend(own["coefficients"], own["coefficient_covariance"], own["sensitivity"]))
+    if not isinstance(likelihood, Softmax):
+        return posteriors[0], trends[0]
+    from npvi.inference.softmax import StackedTrend  # rarely needed
+    from npvi.posteriors.stacked import StackedPosterior
+
+    return StackedPosterior(posteriors), StackedTrend(trends)
+
+
 def _posterior(kind: str, arrays: dict[str, np.ndarray], graph: Graph) -> FactorPosterior | DrawsPosterior:
     mean, site_precision = arrays["mean"], arrays["site_precision"]
     if kind == "factor":
@@ -307,9 +345,10 @@ def _posterior(kind: str, arrays: dict[str, np.ndarray], graph: Graph) -> Factor
     return DrawsPosterior(mean, arrays["draws"], arrays["variance"], site_precision)
 
 
-def _check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likelihood: Any) -> None:
     """Compiled loops trust what they are given: a wrong position in a stranger's file would read foreign memory."""
-    for name, (dtypes, shape) in _expected(metadata, arrays).items():
+    prefixes = _prefixes(likelihood)
+    for name, (dtypes, shape) in _expected(metadata, arrays, prefixes).items():
         array = arrays[name]
         if array.dtype not in dtypes or array.shape != shape or not np.isfinite(array).all():
             kinds = " or ".join(str(np.dtype(dtype)) for dtype in dtypes)
@@ -330,17 +369,20 @@ def _check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> No
         columns = arrays[name]
         if len(np.unique(columns)) < len(columns) or not np.all((columns >= 0) & (columns < d)):
             raise ValueError(f"its {name} are not columns from 0 to {d - 1}, each once")
-    for name in ("scale", "variance", "factor_diagonal"):
+    for name in ("scale", *(prefix + name for prefix in prefixes for name in ("variance", "factor_diagonal"))):
         if name in arrays and not np.all(arrays[name] > 0.0):
             raise ValueError(f"its {name} is not positive")
     if "weight" in arrays and not np.all(arrays["weight"] >= 0.0):
         raise ValueError("its weight is negative somewhere")
-    if "classes" in arrays and (arrays["classes"].ndim != 1 or not 1 <= len(arrays["classes"]) <= 2):
-        raise ValueError("its labels are not one or two")
+    if "classes" in arrays:
+        several = isinstance(likelihood, Softmax)
+        allowed = (likelihood.n_classes,) if several else (1, 2)
+        if arrays["classes"].ndim != 1 or len(arrays["classes"]) not in allowed:
+            raise ValueError(f"its labels are not {likelihood.n_classes if several else 'one or two'}")
 
 
 def _expected(
-    metadata: dict[str, Any], arrays: dict[str, np.ndarray]
+    metadata: dict[str, Any], arrays: dict[str, np.ndarray], prefixes: list[str]
 ) -> dict[str, tuple[tuple[type, ...], tuple[int, ...]]]:
     """What kinds of numbers each array may hold, and its shape."""
     n, k = arrays["parents"].shape
@@ -351,27 +393,26 @@ def _expected(
     shapes: dict[str, tuple[int, ...]] = {
         "X": (n, n_coords),
         "y": (n,),
-        "mean": (n,),
-        "site_precision": (n,),
         "center": (n_covariates,),
         "scale": (n_covariates,),
         "basis": (n, p),
-        "coefficients": (p,),
-        "coefficient_covariance": (p, p),
-        "sensitivity": (n, p),
         **{f"row_{name}": (n,) for name in metadata["row"]},
     }
     kinds: dict[str, tuple[tuple[type, ...], tuple[int, ...]]] = {}
     if "weight" in arrays:
         shapes["weight"] = (n,)
+    own: dict[str, tuple[int, ...]] = {"mean": (n,), "site_precision": (n,), "coefficients": (p,)}
+    own |= {"coefficient_covariance": (p, p), "sensitivity": (n, p)}
     if metadata["posterior"] == "factor":
-        shapes |= {"factor_diagonal": (n,), "factor_edges": (n, k)}
+        own |= {"factor_diagonal": (n,), "factor_edges": (n, k)}
     elif metadata["posterior"] == "draws":
-        shapes["variance"] = (n,)
-        draws = arrays["draws"]
-        kinds["draws"] = ((np.float32, np.float64), (n, max(1, draws.shape[-1] if draws.ndim else 1)))
+        own["variance"] = (n,)
+        for prefix in prefixes:
+            draws = arrays[prefix + "draws"]
+            kinds[prefix + "draws"] = ((np.float32, np.float64), (n, max(1, draws.shape[-1] if draws.ndim else 1)))
     else:
         raise ValueError(f"it holds a posterior {metadata['posterior']!r}, which this version does not know")
+    shapes |= {prefix + name: shape for prefix in prefixes for name, shape in own.items()}
     kinds |= {"order": ((np.int64,), (n,)), "parents": ((np.int32,), (n, k)), "spatial": ((np.int32,), (n,))}
     kinds |= {"coords": ((np.int64,), (n_coords,)), "covariates": ((np.int64,), (n_covariates,))}
     return kinds | {name: ((np.float64,), shape) for name, shape in shapes.items()}

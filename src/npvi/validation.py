@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -129,8 +130,8 @@ def _holds_numbers(column: nw.Series) -> bool:
 def _check_finite(values: NDArray, name: str) -> None:
     try:
         finite = np.isfinite(values.astype(np.float64, copy=False))
-    except (TypeError, ValueError):
-        return  # labels, which a classifier encodes
+    except (TypeError, ValueError):  # labels, which a classifier encodes
+        finite = ~np.asarray(pd.isna(values))
     rows = np.flatnonzero(~(finite.all(axis=1) if finite.ndim == 2 else finite))
     if len(rows):
         some = ", ".join(str(row) for row in rows[:5]) + (", …" if len(rows) > 5 else "")

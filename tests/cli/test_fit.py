@@ -277,7 +277,10 @@ def refused(done, *texts, code=2):
         ("--grid 1,2", ["--grid must look like"]),
         ("--grid nugget=0.1,0.2 --validation 2", ["validation must be between 0 and 1"]),
         ("--classify", ["--classify goes with the bernoulli likelihood"]),
-        ("--classify --likelihood bernoulli", ["different labels; --classify takes two"]),
+        (
+            "--classify --likelihood bernoulli --target temperature",
+            ["240 different labels; --classify takes 100"],
+        ),
         ("--save nowhere/m.npvi", ["cannot write nowhere/m.npvi: the folder 'nowhere' does not exist"]),
         ("--save survey.csv", ["is also an input"]),
     ],

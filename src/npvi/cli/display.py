@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -31,7 +32,7 @@ def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs.items():
-        table.add_row(name, value)
+        table.add_row(escape(name), escape(value))  # names of columns and labels may have brackets
     results().print(table)
 
 
@@ -66,6 +67,18 @@ def describe_config(config: Mapping[str, Any]) -> str:
             parts.append(f"{name.replace('_', ' ')} {number(value)}")
     inside = f" ({'; '.join(parts)})" if parts else ""
     return f"{config['type']}{inside}"
+
+
+def describe_companion(companion: Mapping[str, Any] | None) -> dict[str, str]:
+    """A line about the second model of a mixture, where there is one.
+
+    >>> describe_companion({"weight": 0.25, "model": {"kernel": {"type": "RBF", "variance": 1.0}}})
+    {'mixed with': 'RBF (variance 1), which has 25 % of the say'}
+    """
+    if companion is None:
+        return {}
+    kernel = describe_config(companion["model"]["kernel"])
+    return {"mixed with": f"{kernel}, which has {100 * companion['weight']:.0f} % of the say"}
 
 
 def describe_coefficients(coefficients: Mapping[str, Sequence[float]]) -> str:

@@ -22,7 +22,7 @@ __all__ = ["fit"]
 
 _DATA, _MODEL, _NUMBERS = "Data", "Model", "Numbers of the model"
 _SEARCH, _RUN = "Choosing numbers by validation", "Running"
-#: more ordered categories than this are surely something else
+#: more categories or labels than this are surely something else
 _CATEGORIES = 100
 
 
@@ -64,7 +64,7 @@ def fit(
         ),
     ] = None,
     classify: Annotated[
-        bool, typer.Option("--classify", help="The target is one of two labels, of any kind.", rich_help_panel=_MODEL)
+        bool, typer.Option("--classify", help="The target is a label, of any kind.", rich_help_panel=_MODEL)
     ] = False,
     link: Annotated[
         str | None,
@@ -218,6 +218,8 @@ def fit(
           --grid length_scale=0.1,0.5,2 --grid nugget=0.01,0.1
     Present or absent, quickly, with numbers of your own:
       npvi fit survey.parquet --target present --inputs lon,lat --classify --no-learn --length-scale 0.5
+    One of several species, with a probability for each:
+      npvi fit trees.csv --target species --inputs x,y --classify --save trees.npvi
 
     \b
     [bold]Exit status[/bold]
@@ -227,6 +229,8 @@ def fit(
     with guarded("fit"):
         if save is not None:
             check_output(save, table=False, inputs=[table])
+        if likelihood == "softmax":  # what several labels have in any case
+            likelihood, classify = None, True
         name = _likelihood_name(likelihood, classify)
         given = settings.Given(
             None if length_scale is None else settings.parse_numbers(length_scale, "--length-scale"),
@@ -299,7 +303,7 @@ class _Columns:
 
 def _likelihood_name(likelihood: str | None, classify: bool) -> str:
     if classify and likelihood not in (None, "bernoulli"):
-        raise InputError(f"--classify goes with the bernoulli likelihood, not {likelihood}")
+        raise InputError(f"--classify goes with the bernoulli likelihood (or softmax), not {likelihood}")
     return likelihood or ("bernoulli" if classify else "gaussian")
 
 
@@ -338,9 +342,10 @@ def _read(path: Path, wanted: _Columns, likelihood: Any, classify: bool, drop: b
         check_extra(likelihood, extra, columns[name], numbered, path, name)
     if classify:
         y = np.array(y.tolist())
-        if len(np.unique(y)) > 2:
+        if len(np.unique(y)) > _CATEGORIES:
             raise InputError(
-                f"{path}: column {target!r} has {len(np.unique(y)):,} different labels; --classify takes two"
+                f"{path}: column {target!r} has {len(np.unique(y)):,} different labels; --classify takes {_CATEGORIES} "
+                "at most"
             )
     else:
         likelihood = _with_categories(likelihood, y)

@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from npvi.cli import settings
-from npvi.cli.display import describe_config, number, results, say, show_pairs, watching
+from npvi.cli.display import describe_companion, describe_config, number, results, say, show_pairs, watching
 from npvi.cli.errors import INTERRUPTED
 
 __all__ = ["Rows", "run", "save_model", "summarise"]
@@ -105,12 +105,15 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
         "kernel": describe_config(to_config(model.kernel_)),
         "nugget": number(model.nugget_),
     }
+    if model.companion_ is not None:
+        second = {"kernel": to_config(model.companion_.kernel_)}
+        pairs |= describe_companion({"weight": model.companion_weight_, "model": second})
     if hasattr(model, "classes_"):
         pairs["labels"] = ", ".join(str(label) for label in model.classes_)
-    values, covariance = part.in_units(model.trend_.coefficients, model.trend_.covariance)
-    for name, value, error in zip(part.names, values, np.sqrt(np.maximum(np.diag(covariance), 0.0))):
-        label = "constant mean" if name == "constant" and len(part.names) == 1 else f"effect of {name}"
-        pairs["constant" if label == "effect of constant" else label] = f"{number(float(value))} ± {number(error, 2)}"
+    for name, (value, error) in model._coefficients().items():
+        constant, effect = "constant mean" if len(part.names) == 1 else "constant", f"effect of {name}"
+        label = name.replace("constant", constant, 1) if name.partition("[")[0] == "constant" else effect
+        pairs[label] = f"{number(value)} ± {number(error, 2)}"
     pairs["neighbours"] = number(model.n_neighbors)
     pairs["posterior"] = _METHODS[model.method]
     learning = info.get("learning")

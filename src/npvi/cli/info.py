@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from npvi.cli.display import describe_coefficients, describe_config, number, show_pairs
+from npvi.cli.display import describe_coefficients, describe_companion, describe_config, number, show_pairs
 from npvi.cli.errors import guarded
 from npvi.cli.options import EXTRAS
 
@@ -42,6 +42,7 @@ def info(
             "inputs": ", ".join(names) if names else f"{about['n_features_in']}, without names",
             "likelihood": describe_config(about["likelihood"]),
             "kernel": describe_config(about["kernel"]),
+            **describe_companion(about.get("companion")),
             "nugget": number(about["nugget"]),
             "mean": _mean(about),
             "learned": _learned(about),

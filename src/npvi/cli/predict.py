@@ -48,6 +48,8 @@ def predict(
 
     For a classifier there are also [bold]label[/bold], the likelier of the two, and its
     [bold]probability[/bold]; the other four are about the probability of the second label.
+    With three or more labels there is a column with the probability of each instead of the
+    four, such as [bold]p_oak[/bold].
 
     \b
     [bold]Examples[/bold]
@@ -81,6 +83,8 @@ def predict(
 
 def _names(model: Any) -> list[str]:
     names = ["mean", "std", "lower", "upper"]
+    if len(getattr(model, "classes_", ())) > 2:
+        names = [f"p_{label}" for label in model.classes_]
     return [*names, "label", "probability"] if hasattr(model, "classes_") else names
 
 
@@ -105,9 +109,12 @@ def _predict_rows(source: Source, frame: pd.DataFrame, level: float, prefix: str
 
 
 def _probabilities(model: Any, prediction: Any, level: float) -> dict[str, NDArray]:
-    """The probability of the second label, how uncertain it is, and the likelier label."""
+    """The probability of the second label, how uncertain it is, and the likelier label; of several that of each."""
     from scipy.special import ndtri
 
+    if len(model.classes_) > 2:
+        p = prediction.probabilities
+        return {**dict(zip(_names(model), p.T)), "label": prediction.mode, "probability": p.max(axis=1)}
     link = prediction.likelihood.links[prediction.likelihood.link].mean_numpy
     sd = np.sqrt(prediction.latent_var)
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)

@@ -76,6 +76,7 @@ class _Totals:
         self.log_density, self.squared_error, self.right = 0.0, 0.0, 0
         self.inside = np.zeros(len(_LEVELS))
         self.classes = getattr(source.model, "classes_", None)
+        self.several = self.classes is not None and len(self.classes) > 2
         self.rng = np.random.default_rng(0)
 
     def add(self, frame: Any) -> None:
@@ -89,6 +90,9 @@ class _Totals:
             return
         y = y[keep]
         prediction = self.source.model.predict_dist(X, **extras)
+        if self.several:
+            self._add_labels(prediction, y)
+            return
         if self.classes is None:
             check_target(prediction.likelihood, y, frame.index[keep].to_numpy(), path, self.target)
             pit = randomised_pit(prediction, y, self.rng)
@@ -102,6 +106,14 @@ class _Totals:
         self.seen += int(seen.sum())
         self.squared_error += float(((prediction.mean - y) ** 2)[seen].sum())
 
+    def _add_labels(self, prediction: Any, y: NDArray) -> None:
+        """Of three or more labels."""
+        y = y.astype(prediction.classes.dtype)
+        self.rows += len(y)
+        self.right += int((prediction.mode == y).sum())
+        self.log_density += float(prediction.log_prob(y).sum())
+        self.squared_error += float(((prediction.probabilities - (y[:, None] == prediction.classes)) ** 2).sum())
+
     def scores(self) -> dict[str, float]:
         scores = {"rows": self.rows, "mean_log_density": self.log_density / self.rows}
         if self.classes is not None:
@@ -114,7 +126,8 @@ class _Totals:
         pairs = {"rows": number(self.rows), "mean log density": f"{scores['mean_log_density']:.4f} (higher is better)"}
         if self.classes is not None:
             pairs["right label"] = f"{scores['accuracy']:.1%}"
-            pairs["Brier score"] = f"{scores['brier']:.4f} (mean squared error of the probability; lower is better)"
+            what = "probability" if not self.several else "probabilities, summed over the labels"
+            pairs["Brier score"] = f"{scores['brier']:.4f} (mean squared error of the {what}; lower is better)"
             return pairs
         pairs["RMSE"] = f"{scores['rmse']:.4g} (typical error of the mean, in the target's units)"
         for level in _LEVELS:

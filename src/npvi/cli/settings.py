@@ -41,6 +41,7 @@ LIKELIHOOD_NAMES = {
     "counts": "poisson, negative_binomial, zero_inflated_poisson, zero_inflated_negative_binomial, hurdle_poisson",
     "of --trials": "binomial, beta_binomial",
     "0/1, shares, ranks": "bernoulli; beta; ordinal (0, 1, 2, …)",
+    "labels": "softmax (or --classify)",
 }
 """For the help, which must not wait for the library to be imported."""
 

@@ -181,7 +181,8 @@ def labels(frame: pd.DataFrame, name: str, path: Path, like: NDArray | None = No
     if like is not None:
         unknown = ~missing & ~np.isin(values, like.astype(object))
         if unknown.any():
-            known = " and ".join(repr(label) for label in like.tolist())
+            *others, last = (repr(label) for label in like.tolist())
+            known = " and ".join([*([", ".join(others)] if others else []), last])
             first = text.iloc[int(np.flatnonzero(unknown)[0])]
             raise InputError(f"{path}: column {name!r} holds {first!r}, but the model only knows {known}")
     return values

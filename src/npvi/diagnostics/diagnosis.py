@@ -18,6 +18,7 @@ from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
 from npvi.diagnostics.text import report
 from npvi.estimators import BaseGP
+from npvi.likelihoods.softmax import Softmax
 from npvi.parallel import threads
 from npvi.validation import check_count, check_inputs
 
@@ -137,6 +138,11 @@ def diagnose(
             "take the fitted model inside it, and inputs as that model sees them"
         )
     check_is_fitted(model, "posterior_")
+    if isinstance(model.likelihood_, Softmax):
+        raise ValueError(
+            f"diagnose takes models of numbers and of two labels, this one has {model.likelihood_.n_classes} labels: "
+            "score it with log_score and score"
+        )
     check_count("draws", draws, 2)
     check_count("n_bins", n_bins, 2)
     points = model.linear_part_.places(check_inputs(model, X, reset=False))

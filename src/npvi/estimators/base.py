@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -28,6 +29,8 @@ from npvi.inference.starting import starting_model
 from npvi.joint import JointSampler
 from npvi.kernels import Kernel, as_kernel
 from npvi.likelihoods import Likelihood, as_likelihood
+from npvi.likelihoods.softmax import Softmax
+from npvi.mixture import MixturePredictive
 from npvi.parallel import threads
 from npvi.parameters import Parameter
 from npvi.posteriors import Posterior
@@ -38,8 +41,20 @@ __all__ = ["BaseGP"]
 
 #: new rows handled at a time, which bounds the memory of prediction
 _ROWS = 2**16
+#: standard deviation of the constant where all counts are 0, which otherwise would have no end
+_NEVER = 3.0
 #: the nugget where none is given and nothing is learned
 _NUGGET = 1e-4
+
+
+@dataclass(frozen=True)
+class Latent:
+    """f at new rows: what the process and the mean function see of them, means and variances."""
+
+    places: NDArray[np.float64]
+    basis: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
 
 
 class BaseGP(BaseEstimator):
@@ -49,6 +64,8 @@ class BaseGP(BaseEstimator):
     prior_: NNGP
     posterior_: Posterior
     trend_: Trend
+    companion_: BaseGP | None
+    companion_weight_: float
 
     def __init__(
         self,
@@ -121,7 +138,8 @@ class BaseGP(BaseEstimator):
         row = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
         return self._fit(X, self._encode(y), weight, row)
 
-    def _encode(self, y: NDArray) -> NDArray:
+    def _encode(self, y: NDArray, every: Any = None) -> NDArray:
+        """Responses as numbers; `every` has all labels, where `y` may lack some."""
         raise NotImplementedError
 
     def _fit(
@@ -143,6 +161,13 @@ class BaseGP(BaseEstimator):
         y = likelihood.check_response(y)
         row = likelihood.check_row(row, len(y), y)
         validation.warn_about_columns(places, names)
+        if part.constant and Data(likelihood, y, row, weight).never:
+            warnings.warn(
+                "all counts are 0: how rare they are can't be known, so the constant mean (of log or logit) has a "
+                f"prior of mean 0 and standard deviation {_NEVER:g}",
+                UserWarning,
+                stacklevel=3,
+            )
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         table = Table(places, Data(likelihood, y, row, weight), part.basis(X))
@@ -178,15 +203,8 @@ class BaseGP(BaseEstimator):
                 validation.warn_about_scale(prior, np.random.default_rng(0))
             clock.lap("prior")
             progress.report("prior", points=len(y))
-            fit = fit_posterior(
-                FAMILIES[self.method](prior),
-                prior,
-                data,
-                MeanFunction(prior, sorted_.basis, self._coefficient_precision(part)),
-                start,
-                tolerance=self.tol,
-                max_iterations=self.max_iter,
-                progress=lambda numbers: progress.report("iteration", **numbers),
+            fit = self._infer(
+                prior, data, MeanFunction(prior, sorted_.basis, self._coefficient_precision(part, data)), start
             )
             trend = fit.trend
             clock.lap("inference")
@@ -201,6 +219,12 @@ class BaseGP(BaseEstimator):
             self.fit_info_ |= {"learning": learned.info, "at_bound": learned.info["at_bound"]}
         self.n_iter_ = max(1, fit.info["n_iter"])
         self._said = said
+        self.companion_, self.companion_weight_ = None, 0.0
+        if learned is not None and learned.second is not None:
+            second = learned.second.model
+            settings = {"kernel": second.kernel, "nugget": second.nugget, "likelihood": second.likelihood}
+            other = copy.copy(self).set_params(learn=False, **settings)  # names and labels are kept
+            self.companion_, self.companion_weight_ = other._fit(X, y, weight, row), learned.weight
         if fit.info["interrupted"]:
             raise KeyboardInterrupt(
                 f"fit interrupted after {fit.info['n_iter']} iterations; the model holds the last good state, which "
@@ -209,6 +233,24 @@ class BaseGP(BaseEstimator):
         if not fit.info["converged"]:
             warnings.warn(_not_converged(fit.info, self.max_iter), UserWarning, stacklevel=3)
         return self
+
+    def _infer(self, prior: NNGP, data: Data, mean_function: MeanFunction, start: Start | None) -> Any:
+        """The posterior at these hyper-parameters: a `Fit`, or the like for several classes."""
+        solve: Any = fit_posterior
+        if isinstance(data.likelihood, Softmax):
+            from npvi.inference.softmax import fit_softmax  # rarely needed
+
+            solve = fit_softmax
+        return solve(
+            FAMILIES[self.method](prior),
+            prior,
+            data,
+            mean_function,
+            start,
+            tolerance=self.tol,
+            max_iterations=self.max_iter,
+            progress=lambda numbers: progress.report("iteration", **numbers),
+        )
 
     def _fit_by_grid(self, X: NDArray, y: NDArray, weight: NDArray | None, row: dict[str, Any]) -> Self:
         """The paper's way: the length scale that scores best on a validation split, then all rows with that one."""
@@ -251,7 +293,7 @@ class BaseGP(BaseEstimator):
     def _parts(self, n_inputs: int) -> tuple[Kernel, Likelihood, float | None, dict[str, Parameter]]:
         """Kernel, likelihood and nugget with plain numbers inside, and what the user said about those."""
         kernel, said = unwrapped(as_kernel(self.kernel), "kernel")
-        likelihood, more = unwrapped(as_likelihood(self.likelihood), "likelihood")
+        likelihood, more = unwrapped(self._likelihood(), "likelihood")
         kernel.validate(n_inputs)
         likelihood.validate()
         said = {**said, **more}
@@ -261,9 +303,14 @@ class BaseGP(BaseEstimator):
             nugget = nugget.value
         return kernel, likelihood, None if nugget is None else float(nugget), said
 
-    def _coefficient_precision(self, part: LinearPart) -> NDArray[np.float64]:
-        """Of the prior of the mean's coefficients; that of the constant is always flat."""
+    def _likelihood(self) -> Likelihood:
+        return as_likelihood(self.likelihood)
+
+    def _coefficient_precision(self, part: LinearPart, data: Data) -> NDArray[np.float64]:
+        """Of the prior of the mean's coefficients; that of the constant is flat, unless no count is positive."""
         flat = np.zeros(len(part.names))
+        if part.constant and data.never:
+            flat[0] = _NEVER**-2
         if self.coefficient_scale is not None:
             # the prior is for covariates as they came, the basis has them scaled
             flat[int(part.constant) :] = 1.0 / (self.coefficient_scale * part.scale) ** 2
@@ -314,6 +361,7 @@ class BaseGP(BaseEstimator):
         fit from scratch on the extended graph.
         """
         check_is_fitted(self, "posterior_")
+        given = (X, y, sample_weight, exposure, trials, noise_variance, censored)
         X = validation.check_inputs(self, X, reset=False)
         y = np.asarray(self._encode_new(y), dtype=np.float64)
         if y.shape != (len(X),):
@@ -336,6 +384,8 @@ class BaseGP(BaseEstimator):
             name: self.fit_info_[name] for name in ("learning", "at_bound") if name in self.fit_info_
         }
         self.fit_info_ = {**fit.info, **kept, "seconds": self.fit_info_["seconds"]}
+        if self.companion_ is not None:
+            self.companion_.update(*given)
         return self
 
     def partial_fit(self, X: Any, y: Any, **extras: Any) -> Self:
@@ -358,10 +408,18 @@ class BaseGP(BaseEstimator):
         start = Start(self.posterior_.mean, self.posterior_.variance)
         with threads(self.n_jobs):
             rows = parameter_table(table, model, self._said, self.graph_, start, standard_errors)
-        coefficients, covariance = self.linear_part_.in_units(self.trend_.coefficients, self.trend_.covariance)
-        for name, value, variance in zip(self.linear_part_.names, coefficients, np.diag(covariance)):
-            rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": np.sqrt(variance)})
+        for name, (value, error) in self._coefficients().items():
+            rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error})
         return pd.DataFrame(rows).set_index("parameter")
+
+    def _coefficients(self) -> dict[str, tuple[float, float]]:
+        """Each coefficient of the mean and its standard error, for the covariates as they came."""
+        return self._in_units(self.trend_)
+
+    def _in_units(self, trend: Trend) -> dict[str, tuple[float, float]]:
+        values, covariance = self.linear_part_.in_units(trend.coefficients, trend.covariance)
+        errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        return {name: (float(a), float(b)) for name, a, b in zip(self.linear_part_.names, values, errors)}
 
     @property
     def mean_coefficients_(self) -> NDArray[np.float64]:
@@ -388,31 +446,43 @@ class BaseGP(BaseEstimator):
             rows together.
         """
         check_is_fitted(self, "posterior_")
-        X = validation.check_inputs(self, X, reset=False)
         extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+        second = None if self.companion_ is None else self.companion_.predict_dist(X, **extras)
+        X = validation.check_inputs(self, X, reset=False)
         row = self.likelihood_.check_row(extras, len(X))
+        latent = self._latent(X)
+        joint = JointSampler(
+            self.prior_,
+            self.posterior_,
+            latent.places,
+            latent.mean,
+            self.n_neighbors,
+            self.n_jobs,
+            self.trend_,
+            latent.basis,
+        )
+        first = Predictive(self.likelihood_, latent.mean, latent.variance, row, joint)
+        return first if second is None else MixturePredictive(first, second, self.companion_weight_)
+
+    def _latent(self, X: NDArray[np.float64]) -> Latent:
+        """Means and variances of f at new rows; with a column per class where there are several."""
         places, basis = self.linear_part_.places(X), self.linear_part_.basis(X)
-        mean, variance = np.empty(len(X)), np.empty(len(X))
         coefficients = self.trend_.coefficients
         residual = self.posterior_.mean - self.basis_ @ coefficients
+        mean, variance = np.empty((2, len(X), *residual.shape[1:]))
         with threads(self.n_jobs):
             # neighbours in space one after the other: they have their neighbours in common
             visit = build_tree(self.kernel_.coordinates(places)).rows
             for start in range(0, len(X), _ROWS):
                 rows = visit[start : start + _ROWS]
                 given = self.prior_.conditional(places[rows])
-                known = np.einsum("ij,ij->i", given.weights, residual[given.neighbors])
+                known = np.einsum("ij,ij...->i...", given.weights, residual[given.neighbors])
                 mean[rows] = basis[rows] @ coefficients + known
-                variance[rows] = (
-                    given.variance
-                    + self.posterior_.projected_variance(given.neighbors, given.weights)
-                    + self.trend_.projected_variance(basis[rows], given.neighbors, given.weights)
-                )
+                unsure = self.posterior_.projected_variance(given.neighbors, given.weights)
+                unsure += self.trend_.projected_variance(basis[rows], given.neighbors, given.weights)
+                variance[rows] = (given.variance + unsure.T).T
                 progress.report("predict", rows=min(len(X), start + _ROWS), of=len(X))
-        joint = JointSampler(
-            self.prior_, self.posterior_, places, mean, self.n_neighbors, self.n_jobs, self.trend_, basis
-        )
-        return Predictive(self.likelihood_, mean, variance, row, joint)
+        return Latent(places, basis, mean, variance)
 
     def log_score(
         self,
@@ -425,10 +495,14 @@ class BaseGP(BaseEstimator):
     ) -> float:
         """Mean log predictive density of the responses `y` at `X`: higher is better."""
         dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
-        return float(np.mean(dist.log_prob(self._encode_new(y))))
+        return float(np.mean(dist.log_prob(self._scored(y))))
 
     def _encode_new(self, y: Any) -> Any:
         return y
+
+    def _scored(self, y: Any) -> Any:
+        """Responses as the predictive distribution takes them."""
+        return self._encode_new(y)
 
     # -- saving -------------------------------------------------------------------------------------------------------
 

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
+from npvi.checks import codes_of
 from npvi.estimators.base import BaseGP
-from npvi.likelihoods import Bernoulli
+from npvi.inference import Trend
+from npvi.likelihoods import Bernoulli, Likelihood, as_likelihood
+from npvi.likelihoods.softmax import Softmax
+from npvi.validation import check_inputs
+
+if TYPE_CHECKING:
+    from npvi.categorical import CategoricalPredictive
+    from npvi.predictive import Predictive
 
 __all__ = ["GPClassifier"]
 
 
 class GPClassifier(ClassifierMixin, BaseGP):
-    """Gaussian process for yes/no responses, by variational inference over nearest neighbours.
+    """Gaussian process for labels, by variational inference over nearest neighbours.
 
-    Parameters are those of `GPRegressor`; the likelihood is "bernoulli" (logit link) or
-    ``npvi.likelihoods.Bernoulli(link="probit")``. Labels may be of any kind, two of them at most.
+    Labels may be of any kind. Two have one latent function: the likelihood is "bernoulli" (logit link) or
+    ``npvi.likelihoods.Bernoulli(link="probit")``. Three or more have a function each, P(c) = exp f_c / Σ_b exp f_b,
+    which share a kernel and a nugget and have a prior mean each. The other parameters are those of `GPRegressor`.
 
     Attributes
     ----------
     classes_ : the labels, in order; ``predict_proba`` has a column for each.
+    mean_coefficients_ : as in `GPRegressor`; of three or more labels a row for each.
 
     Examples
     --------
@@ -33,6 +44,10 @@ class GPClassifier(ClassifierMixin, BaseGP):
     >>> model = npvi.GPClassifier().fit(X, y)
     >>> model.predict([[1.5], [4.5]]).tolist()
     ['yes', 'no']
+    >>> colour = np.array(["red", "green", "blue"])[(X[:, 0] // 2 % 3).astype(int)]
+    >>> model = npvi.GPClassifier().fit(X, colour)
+    >>> model.predict([[1.0], [3.0], [5.0]]).tolist()
+    ['red', 'green', 'blue']
     """
 
     def __init__(
@@ -75,11 +90,6 @@ class GPClassifier(ClassifierMixin, BaseGP):
             verbose=verbose,
         )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def partial_fit(self, X: Any, y: Any, classes: Any = None, **extras: Any) -> Self:
         """`fit` the first time, `update` from then on; at first `classes` may name labels that are yet to come."""
         self._to_come = classes
@@ -88,45 +98,100 @@ class GPClassifier(ClassifierMixin, BaseGP):
         finally:
             del self._to_come
 
+    def predict_dist(  # type: ignore[override]
+        self,
+        X: Any,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        censored: Any = None,
+    ) -> Predictive | CategoricalPredictive:
+        """The predictive distribution of the label at each row of X.
+
+        Returns
+        -------
+        Predictive
+            of 1 for the second label and 0 for the first, where there are two.
+        CategoricalPredictive
+            where there are more: with ``probabilities``, ``mode``, ``log_prob(labels)``, ``sample(n, seed)``,
+            ``latent_mean`` and ``latent_var`` of each row and label, and ``joint_sample(n, seed)`` of all rows
+            together.
+        """
+        check_is_fitted(self, "posterior_")
+        if not self._several:
+            return super().predict_dist(X, exposure, trials, noise_variance, censored)
+        from npvi.estimators.multiclass import predictive  # rarely needed
+
+        X = check_inputs(self, X, reset=False)
+        extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+        self.likelihood_.check_row(extras, len(X))
+        return predictive(self, self.classes_, self._latent(X))
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each of ``classes_`` at each row of X."""
-        second = self.predict_dist(X).mean
+        dist: Any = self.predict_dist(X)
+        if self._several:
+            return dist.probabilities
+        second = dist.mean
         if len(self.classes_) == 1:  # nothing else was ever seen
             return np.ones((len(second), 1))
         return np.column_stack([1.0 - second, second])
 
     def predict(self, X: Any) -> NDArray:
-        """The more probable label at each row of X."""
+        """The most probable label at each row of X."""
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
-    def _parts(self, n_inputs: int) -> tuple[Any, Any, Any, Any]:
-        kernel, likelihood, nugget, said = super()._parts(n_inputs)
+    @property
+    def mean_coefficients_(self) -> NDArray[np.float64]:
+        """Coefficients of the prior mean, for the covariates as they came; of three or more labels a row for each."""
+        rows = [[value for value, _ in self._in_units(trend).values()] for trend in self._trends()]
+        return np.array(rows) if self._several else np.array(rows[0])
+
+    @property
+    def _several(self) -> bool:
+        """Whether every label has a function of its own."""
+        return len(self.classes_) > 2
+
+    def _trends(self) -> tuple[Trend, ...]:
+        return getattr(self.trend_, "parts", (self.trend_,))
+
+    def _coefficients(self) -> dict[str, tuple[float, float]]:
+        if not self._several:
+            return super()._coefficients()
+        pairs = zip(self.classes_, self._trends())
+        return {f"{name}[{label}]": both for label, part in pairs for name, both in self._in_units(part).items()}
+
+    def _likelihood(self) -> Likelihood:
+        if isinstance(self.likelihood, Softmax) or self.likelihood == "softmax":
+            return Softmax(len(self.classes_)) if self._several else Bernoulli()
+        likelihood = as_likelihood(self.likelihood)
         if not isinstance(likelihood, Bernoulli):
             raise ValueError(
                 f"GPClassifier needs a Bernoulli likelihood, got {likelihood!r}; GPRegressor takes any other"
             )
-        return kernel, likelihood, nugget, said
+        if not self._several:
+            return likelihood
+        if likelihood.link != "logit":
+            raise ValueError(
+                f"the {likelihood.link} link is for two labels, and there are {len(self.classes_)}: leave out the "
+                "likelihood"
+            )
+        return Softmax(len(self.classes_))
 
     def _mean(self, y: NDArray, weight: NDArray[np.float64] | None) -> str:
         seen = y if weight is None else y[weight > 0.0]
-        return self.mean if np.ptp(seen) > 0.0 else "zero"  # with one label only, any other mean would be infinite
+        # of a label that was never seen the mean would be infinite, and with one label only any but zero
+        return self.mean if len(np.unique(seen)) >= max(2, len(self.classes_)) else "zero"
 
-    def _encode(self, y: NDArray) -> NDArray:
+    def _encode(self, y: NDArray, every: Any = None) -> NDArray:
         check_classification_targets(y)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        to_come = getattr(self, "_to_come", None)
-        self.classes_ = np.unique(y if to_come is None else np.asarray(to_come))
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}, with {len(self.classes_)} "
-                "classes."
-            )
+        every = getattr(self, "_to_come", None) if every is None else every
+        self.classes_ = np.unique(y if every is None else np.asarray(every))
         return self._encode_new(y)
 
     def _encode_new(self, y: Any) -> NDArray[np.float64]:
-        y = np.asarray(y)
-        unknown = ~np.isin(y, self.classes_)
-        if unknown.any():
-            raise ValueError(f"y has labels that weren't in the training data, such as {y[unknown][0]!r}")
-        return np.searchsorted(self.classes_, y).astype(np.float64)
+        return codes_of(y, self.classes_).astype(np.float64)
+
+    def _scored(self, y: Any) -> Any:
+        return y if self._several else self._encode_new(y)

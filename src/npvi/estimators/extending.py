@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi import progress
 from npvi.graph import extend_graph
-from npvi.inference import FAMILIES, Data, Fit, MeanFunction, Start, fit_posterior
+from npvi.inference import Data, Fit, MeanFunction, Start
 from npvi.parallel import threads
 from npvi.priors import NNGP
 
@@ -47,24 +46,31 @@ def extend(
         basis = np.vstack([model.basis_, model.linear_part_.basis(X)])
         given = model.prior_.conditional(places)
         residual = model.posterior_.mean - model.basis_ @ model.trend_.coefficients
-        predicted = np.einsum("ij,ij->i", given.weights, residual[given.neighbors])
+        predicted = np.einsum("ij,ij...->i...", given.weights, residual[given.neighbors])
         predicted += basis[len(old.y) :] @ model.trend_.coefficients
-        spread = given.variance + model.posterior_.projected_variance(given.neighbors, given.weights)
+        spread = (given.variance + model.posterior_.projected_variance(given.neighbors, given.weights).T).T
+        if predicted.ndim == 1:
+            predicted, spread = _told(data.take(np.arange(len(old.y), len(data.y))), predicted, spread)
         start = Start(
             np.concatenate([model.posterior_.mean, predicted]), np.concatenate([model.posterior_.variance, spread])
         )
-        fit = fit_posterior(
-            FAMILIES[model.method](prior),
-            prior,
-            data,
-            MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_)),
-            start,
-            tolerance=model.tol,
-            max_iterations=model.max_iter,
-            progress=lambda numbers: progress.report("iteration", **numbers),
+        fit = model._infer(
+            prior, data, MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_, data)), start
         )
+        _ = fit.trend  # computed here, in these threads
     prior.forget_precision()
     return prior, data, basis, fit
+
+
+def _told(data: Data, mean: NDArray, variance: NDArray) -> tuple[NDArray, NDArray]:
+    """Predictions of new points after each has seen its own observation: a start that is nearly there."""
+    m, v = mean, variance
+    for _ in range(8):
+        found = data.expectations(m, v)
+        v = 1.0 / (1.0 / variance + np.maximum(found.precision, 0.0))
+        step = v * (found.gradient - (m - mean) / variance)
+        m = m + np.clip(step, -2.0 * np.sqrt(variance), 2.0 * np.sqrt(variance))
+    return m, v
 
 
 def _filled(row: dict[str, NDArray], name: str, y: NDArray) -> NDArray:

@@ -100,7 +100,7 @@ class GPRegressor(RegressorMixin, BaseGP):
         dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
         return (dist.mean, dist.std) if return_std else dist.mean
 
-    def _encode(self, y: NDArray) -> NDArray:
+    def _encode(self, y: NDArray, every: Any = None) -> NDArray:
         try:
             return y.astype(np.float64)
         except (TypeError, ValueError):

@@ -137,13 +137,13 @@ class Graph:
 
     @cached_property
     def moral_density(self) -> float:
-        """Pairs of points that are parent and child or share a child, per edge; from a sample of 256 points.
+        """Pairs of points that are parent and child or share a child, per edge; from a sample of 64 points.
 
         It is how much denser the precision matrix of a process on this graph is than the graph.
         """
         pointer, rows, slots = self.children
         pairs = edges = 0
-        for i in np.unique(np.linspace(0, self.n_points - 1, 256).astype(np.int64)):
+        for i in np.unique(np.linspace(0, self.n_points - 1, 64).astype(np.int64)):
             own = self.parents[i][self.parents[i] >= 0]
             earlier = [self.parents[rows[e], : slots[e]] for e in range(pointer[i], pointer[i + 1])]
             pairs += len(np.unique(np.concatenate([own, *earlier])))

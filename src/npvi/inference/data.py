@@ -24,25 +24,36 @@ class Data:
     y : responses, shape (N,).
     row : the likelihood's extras, such as the exposure, each of shape (N,).
     weight : observation weights, shape (N,), or None: they multiply log p(y|f).
+    coarse : whether quadrature may be off by 1e-6.
     """
 
     likelihood: Likelihood
     y: Vector
     row: dict[str, Vector] = field(default_factory=dict)
     weight: Vector | None = None
+    coarse: bool = False
+
+    @property
+    def never(self) -> bool:
+        """Whether these are counts none of which, of those with weight, is positive."""
+        y = self.y if self.weight is None else self.y[self.weight > 0.0]
+        return self.likelihood.support.discrete and not np.any(y > 0.0)
 
     def take(self, rows: NDArray) -> Data:
         """Some of the rows, in some order."""
         row = {name: values[rows] for name, values in self.row.items()}
-        return Data(self.likelihood, self.y[rows], row, None if self.weight is None else self.weight[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        return Data(self.likelihood, self.y[rows], row, weight, self.coarse)
 
     def expectations(self, mean: Vector, variance: Vector) -> Expectations:
         """E log p(y|f) under f ~ N(mean, variance), its gradient and w = −2 ∂/∂variance."""
-        return Expectations(*self._weighted(expectations(self.likelihood, self.y, mean, variance, self.row)))
+        parts = expectations(self.likelihood, self.y, mean, variance, self.row, coarse=self.coarse)
+        return Expectations(*self._weighted(parts))
 
     def curvatures(self, mean: Vector, sd: Vector) -> Curvatures:
         """E log p(y|f) under f ~ N(mean, sd²), with first and second derivatives in mean and sd."""
-        return Curvatures(*self._weighted(curvatures(self.likelihood, self.y, mean, sd, self.row)))
+        parts = curvatures(self.likelihood, self.y, mean, sd, self.row, coarse=self.coarse)
+        return Curvatures(*self._weighted(parts))
 
     def _weighted(self, parts: tuple[Vector, ...]) -> list[Vector]:
         if self.weight is None:

@@ -182,7 +182,7 @@ def fit_posterior(
     }
     posterior = family.posterior(state.mean, state.covariance)
     w, factor = state.covariance.site_precision, state.covariance.precision_factor
-    solver = PrecisionSolver(prior, np.maximum(w, 0.0), log, nearby=factor)
+    solver = PrecisionSolver(prior, np.maximum(w, 0.0), log, max(1e-10, 1e-2 * family.solve_tolerance), factor)
     return Fit(posterior, state.elbo, info, mean_function, solver)
 
 

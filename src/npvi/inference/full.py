@@ -24,10 +24,14 @@ Columns = NDArray[np.float64]
 _DENSE = 1000
 #: draws made at once: vectors of a Lanczos run for all of them are in memory
 _AT_ONCE = 16
+#: draws that find out how far from exact the factor is
+_PROBES = 4
 #: for the residuals of mean and covariance, where marginal variances are estimates
 _TOLERANCES = (3e-5, 1e-3)
 #: random numbers kept for the next time
 _KEPT = 2**23
+#: ‖M ε − ε‖/‖ε‖ from which on a factor is no help
+_USELESS = 100.0
 #: how far a draw may be from exact, relative to its size
 _ACCURACY = 0.01
 
@@ -88,7 +92,10 @@ class AllCovariances:
         if self._precision is not None:
             return _dense_inverse(self._precision, w)
         solver = solver if solver is not None else PrecisionSolver(self.prior, w)
-        return self._drawn(solver, solver.factor(), self.draws)
+        while True:
+            found = self._drawn(solver, solver.factor(), self.draws)
+            if found is not None or not solver.fall_back():
+                return found
 
     def noise(self, before: _Inverse, after: _Inverse) -> float:
         """The bound moves with w by ½ Σ δw (v − its estimate), and that is off by √(2/draws) of v at each point, where
@@ -117,21 +124,31 @@ class AllCovariances:
         if factor is None:
             return None
         transpose = factor.transpose
+
+        def around(x: Columns) -> Columns:
+            """M x."""
+            return transpose.transpose_solve(solver.matvec(transpose.solve(x)))
+
         draws = np.empty((self.prior.graph.n_points, stop - start), dtype=np.float32)
         squares = np.zeros(len(draws))
         logarithms: list[float] = []
         near = None  # whether M is the identity, as the first draws find out
         for columns, noise in self._noise.columns(start, stop):
+            if near is None:
+                probes = np.ascontiguousarray(noise[:, :_PROBES])
+                with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
+                    found = inverse_root(around, probes, _ACCURACY, max_steps=1)
+                if not found.departure.max() < _USELESS:
+                    return None
+                near = bool(found.departure.max() <= _ACCURACY)
+                self._info["factor_residual"] = float(found.departure.max())
+                scale = 1.0 / (transpose.diagonal**2 if near else self._diagonal(solver))
             if not near:
-                found = inverse_root(
-                    lambda x: transpose.transpose_solve(solver.matvec(transpose.solve(x))), noise, _ACCURACY
-                )
+                found = inverse_root(around, noise, _ACCURACY)
+                noise = found.root
+            if not near or not logarithms:
                 logarithms.extend(found.logarithm)
-                if near is None:
-                    near = found.steps == 1
-                    self._info |= {"factor_residual": float(found.departure.max()), "lanczos_steps": found.steps}
-                    scale = 1.0 / transpose.diagonal**2 if near else 1.0 / self._diagonal(solver)
-                noise = noise if near else found.root
+                self._info["lanczos_steps"] = found.steps
             x = transpose.solve(noise)
             draws[:, columns] = x
             # what is left of x given the parents (or all other points) has variance `scale` and adds no noise

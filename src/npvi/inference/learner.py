@@ -14,10 +14,20 @@ from npvi.graph import Graph
 from npvi.graph.tree import build_tree
 from npvi.inference.data import Data
 from npvi.inference.fit import Start
-from npvi.inference.learning import BoundObjective, CollapsedObjective, Model, Objective, can_collapse, optimise
+from npvi.inference.learning import (
+    BoundObjective,
+    CollapsedObjective,
+    Model,
+    Objective,
+    can_collapse,
+    information,
+    optimise,
+)
 from npvi.inference.search_space import SearchSpace, learnable
+from npvi.inference.stacking import stacking_weight
 from npvi.inference.starting import limits
 from npvi.kernels import Matern
+from npvi.likelihoods.softmax import Softmax
 from npvi.parameters import POSITIVE_NUMBER, Parameter
 
 __all__ = ["Learned", "Table", "learn", "parameter_table"]
@@ -26,6 +36,10 @@ __all__ = ["Learned", "Table", "learn", "parameter_table"]
 _ROWS = 20_000
 #: points of the parts of the data that exploring looks at and that smoothness is chosen on; patches in each
 _PART, _SCREEN, _PATCHES = 8192, 2048, 16
+#: information about a parameter in the part, below which it counts as hardly known
+_WEAK = 10.0
+#: share in the predictive mixture that makes a second smoothness worth learning, and worth keeping
+_WORTH, _LEAST = 0.1, 0.02
 #: length scales relative to each other must move by this factor before neighbours are looked for again
 _MOVED = 1.3
 #: rounds of climbing, each on a graph of its own
@@ -55,40 +69,47 @@ class Learned:
     graph: Graph
     start: Start | None
     info: dict[str, Any]
+    second: Learned | None = None
+    """Another model, where a mixture of both predicts better than either."""
+    weight: float = 0.0
+    """The share of the second in that mixture."""
 
 
 class _Learner:
     def __init__(self, said: Mapping[str, Parameter], build: Callable[[NDArray], Graph], report: Callable) -> None:
         self.said, self.build, self.report = said, build, report
         self.history: list[float] = []
+        self.limits: dict[str, Any] | None = None
         self.at_bound: list[str] = []
         self.gradient: NDArray = np.zeros(0)
 
-    def space(self, table: Table) -> Callable[[Model], SearchSpace]:
-        first: dict[str, Any] = {}
+    def space(self, table: Table, model: Model) -> SearchSpace:
+        """What is learned; how far it may go is settled by the first model and the first table."""
+        if self.limits is None:
+            self.limits = limits(model, table.X)
+        domains = learnable(model.kernel, "kernel") | learnable(model.likelihood, "likelihood")
+        said = dict(self.said)
+        if can_collapse(table.data):  # noise and nugget are one
+            said["nugget"] = Parameter(model.nugget, fixed=True)
+        if model.nugget == 0.0:
+            said["nugget"] = Parameter(0.0, fixed=True)
+        return SearchSpace(model.named(), domains | {"nugget": POSITIVE_NUMBER}, said, self.limits)
 
-        def make(model: Model) -> SearchSpace:
-            first.update(limits(model, table.X) if not first else {})
-            domains = learnable(model.kernel, "kernel") | learnable(model.likelihood, "likelihood")
-            said = dict(self.said)
-            if can_collapse(table.data):  # noise and nugget are one
-                said["nugget"] = Parameter(model.nugget, fixed=True)
-            if model.nugget == 0.0:
-                said["nugget"] = Parameter(0.0, fixed=True)
-            return SearchSpace(model.named(), domains | {"nugget": POSITIVE_NUMBER}, said, first)
-
-        return make
-
-    def objective(self, table: Table, graph: Graph, start: Start | None) -> Objective:
+    def objective(self, table: Table, graph: Graph, start: Start | None, careful: bool = False) -> Objective:
         sorted_ = table.take(graph.order)
         if can_collapse(table.data):
             n = graph.n_points
             rows = graph.spatial
-            if n > _ROWS:
-                chosen = np.random.default_rng(0).choice(n, _ROWS, replace=False)
-                rows = graph.spatial[np.sort(chosen)]
+            if n > _ROWS and not careful:  # the same for every graph
+                chosen = np.zeros(n, dtype=bool)
+                chosen[np.random.default_rng(0).choice(n, _ROWS, replace=False)] = True
+                rows = rows[chosen[graph.order[rows]]]
             return CollapsedObjective(sorted_.X, sorted_.data, sorted_.basis, graph, rows)
-        return BoundObjective(sorted_.X, sorted_.data, sorted_.basis, graph, start)
+        if isinstance(table.data.likelihood, Softmax):
+            from npvi.inference.softmax_learning import SoftmaxObjective  # rarely needed
+
+            return SoftmaxObjective(sorted_.X, sorted_.data, sorted_.basis, graph, start)
+        return BoundObjective(sorted_.X, sorted_.data, sorted_.basis, graph, start, careful)
 
     def climb(
         self,
@@ -96,9 +117,10 @@ class _Learner:
         found: _Found,
         max_evaluations: int = 25,
         enough: float = 0.05,
+        objective: Objective | None = None,
     ) -> _Found:
         """Uphill from what was found before, on its graph."""
-        objective = self.objective(table, found.graph, found.start)
+        objective = objective or self.objective(table, found.graph, found.start)
 
         def report(count: int, value: float) -> None:
             self.history.append(value)
@@ -107,7 +129,7 @@ class _Learner:
         model, ascent, space = optimise(
             objective,
             found.model,
-            self.space(table),
+            lambda model: self.space(table, model),
             max_evaluations=max_evaluations,
             enough=enough,
             curvature=found.curvature,
@@ -116,28 +138,55 @@ class _Learner:
         self.at_bound, self.gradient = space.at_bound(ascent.z), ascent.gradient
         return _Found(model, found.graph, getattr(objective, "start", None), ascent.curvature, ascent.value)
 
-    def choose_smoothness(self, table: Table, model: Model) -> _Found:
-        """A climb with the middle one, from there with a rougher one, and with a smoother one if that was no better."""
+    def choose_smoothness(self, table: Table, model: Model) -> list[_Found]:
+        """A climb with the middle one, from there with a rougher one, and with a smoother one if that was no better.
+
+        The better two count if predictions gain from both, as leaving out one observation after the other tells.
+        """
         middle, rougher, smoother = (model.kernel.replace(smoothness=nu) for nu in (1.5, 0.5, 2.5))
         graph = self.build(middle.coordinates(table.X))
         first = self.climb(table, _Found(replace(model, kernel=middle), graph), 15, enough=0.5)
-        best = first
+        tried = [first]
         for kernel in (rougher, smoother):
             kernel = kernel.replace(length_scale=first.model.kernel.length_scale, variance=first.model.kernel.variance)
-            other = self.climb(table, replace(first, model=replace(first.model, kernel=kernel)), 15, enough=0.5)
-            if other.value > best.value:
-                return other
-        return best
+            tried.append(self.climb(table, replace(first, model=replace(first.model, kernel=kernel)), 15, enough=0.5))
+            if tried[-1].value > first.value:
+                break
+        best, second = sorted(tried, key=lambda found: -found.value)[:2]
+        return [best, second] if self.weight(table, best, second) > _WORTH else [best]
 
-    def explore(self, table: Table, model: Model) -> _Found:
-        """From a rough start: climb, and look for neighbours again where the metric moved."""
-        n = len(table.X)
-        curvature = None
+    def weight(self, table: Table, best: _Found, second: _Found) -> float:
+        """The share of the second model in the mixture of both that predicts best."""
+        scores = []
+        for found in (best, second):
+            objective = self.objective(table, found.graph, found.start, careful=True)
+            leave_one_out = getattr(objective, "leave_one_out", None)
+            if leave_one_out is None:
+                return 0.0
+            score = np.empty(len(table.X))
+            score[found.graph.order] = leave_one_out(found.model)
+            scores.append(score[np.isfinite(score)])
+        return stacking_weight(*scores)
+
+    def screen(self, table: Table, model: Model) -> list[tuple[Model, _Information]]:
+        """A rough climb on a part of the data: one model or two, and what the part tells about their parameters."""
+        part = table if len(table.X) <= 2 * _SCREEN else table.take(_patches(model, table.X, _SCREEN))
         if isinstance(model.kernel, Matern) and model.kernel.smoothness is None:
-            part = table if n <= 2 * _SCREEN else table.take(_patches(model, table.X, _SCREEN))
-            screened = self.choose_smoothness(part, model)
-            model, curvature = screened.model, screened.curvature_for(len(part.X) / n)
-        found = _Found(model, self.build(model.kernel.coordinates(table.X)), None, curvature)
+            chosen = self.choose_smoothness(part, model)
+        else:
+            graph = self.build(model.kernel.coordinates(part.X))
+            chosen = [self.climb(part, _Found(model, graph), 15, enough=0.5)]
+        screened = []
+        for found in chosen:
+            objective, space = self.objective(part, found.graph, found.start), self.space(part, found.model)
+            matrix = information(objective, found.model, space, 0.1, central=False)
+            screened.append((found.model, _Information(matrix, len(part.X))))
+        return screened
+
+    def rounds(self, table: Table, model: Model, known: _Information) -> _Found:
+        """Climb, and look for neighbours again where the metric moved."""
+        graph = self.build(model.kernel.coordinates(table.X))
+        found = _Found(model, graph, None, known.curvature(len(table.X)))
         for number in range(_ROUNDS):
             before = found.model
             found = self.climb(table, found, max_evaluations=25 if number == 0 else 15)
@@ -145,6 +194,23 @@ class _Learner:
                 break
             found = replace(found, graph=self.build(found.model.kernel.coordinates(table.X)), start=None)
         return found
+
+    def finish(self, table: Table, model: Model, known: _Information) -> _Found:
+        """From a rough model to the best one for all rows; where there are many, by way of some."""
+        n = len(table.X)
+        if can_collapse(table.data):
+            found = self.rounds(table, model, known)
+            if n > _ROWS:  # so far by a sample of the rows
+                every = self.objective(table, found.graph, None, careful=True)
+                found = self.climb(table, found, 8, objective=every)
+                found = replace(found, graph=self.build(found.model.kernel.coordinates(table.X)))
+            return found
+        if n <= 2 * _PART:
+            return self.rounds(table, model, known)
+        found = self.rounds(table.take(_patches(model, table.X, _PART)), model, known)
+        graph = self.build(found.model.kernel.coordinates(table.X))
+        curvature = None if found.curvature is None else found.curvature * _PART / n
+        return self.climb(table, _Found(found.model, graph, None, curvature), 12)
 
 
 @dataclass(frozen=True)
@@ -157,9 +223,22 @@ class _Found:
     curvature: NDArray | None = None
     value: float = -np.inf
 
-    def curvature_for(self, share: float) -> NDArray | None:
-        """That of an objective over more rows, of which this one's are a `share`."""
-        return None if self.curvature is None else self.curvature * share
+
+@dataclass(frozen=True)
+class _Information:
+    """Minus the second derivatives of the objective over a number of rows."""
+
+    matrix: NDArray[np.float64]
+    rows: int
+
+    def curvature(self, rows: int) -> NDArray[np.float64]:
+        """The inverse of what it would be for other rows.
+
+        More of them in the same place say no more about what these don't tell, such as variance and length scale apart.
+        """
+        values, vectors = np.linalg.eigh(self.matrix)
+        more = np.where(values > _WEAK, rows / self.rows, 1.0)
+        return (vectors / (more * np.maximum(np.abs(values), 1.0))) @ vectors.T
 
 
 def learn(
@@ -183,17 +262,16 @@ def learn(
     """
     started = time.perf_counter()
     learner = _Learner(said, build, report)
-    n = len(table.X)
     if not _can_learn(table.data):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
-    if can_collapse(table.data) or n <= 2 * _PART:
-        found = learner.explore(table, model)
-    else:
-        part = table.take(_patches(model, table.X, _PART))
-        found = learner.explore(part, model)
-        graph = learner.build(found.model.kernel.coordinates(table.X))
-        found = learner.climb(table, _Found(found.model, graph, None, found.curvature_for(len(part.X) / n)), 12)
-    return Learned(found.model, found.graph, found.start, _info(learner, started))
+    learner.space(table, model)  # settles how far parameters may go
+    found = [learner.finish(table, *one) for one in learner.screen(table, model)]
+    weight = learner.weight(table, *found) if len(found) > 1 else 0.0
+    if weight > 0.5:
+        found, weight = found[::-1], 1.0 - weight
+    info = _info(learner, started)
+    best, *others = (Learned(one.model, one.graph, one.start, info) for one in found)
+    return replace(best, second=others[0], weight=weight) if weight > _LEAST else best
 
 
 def _info(learner: _Learner, started: float) -> dict[str, Any]:
@@ -243,7 +321,7 @@ def parameter_table(
 ) -> list[dict[str, Any]]:
     """A row for every hyper-parameter: its name, value and standard error; `table` is in the graph's order."""
     learner = _Learner(said, lambda X: graph, lambda **numbers: None)
-    space = learner.space(table)(model)
+    space = learner.space(table, model)
     errors = np.full(len(space), np.nan)
     if standard_errors and len(space):
         errors = _standard_errors(learner, table, model, space, graph, start)
@@ -264,22 +342,9 @@ def _standard_errors(
 ) -> NDArray[np.float64]:
     """Of the learned numbers, from second derivatives of the objective, by differences of its gradient."""
     objective = learner.objective(
-        Table(table.X, table.data, table.basis), replace(graph, order=np.arange(len(table.X))), start
+        Table(table.X, table.data, table.basis), replace(graph, order=np.arange(len(table.X))), start, careful=True
     )
-    z = space.vector()
-
-    def gradient(z: NDArray) -> NDArray:
-        here = model.at(space.named(z))
-        objective(here)  # brings the warm start near
-        return space.pull_back(z, objective(here)[1])
-
-    step = 0.05
-    information = np.empty((len(z), len(z)))
-    for i in range(len(z)):
-        e = np.zeros(len(z))
-        e[i] = step
-        information[i] = (gradient(z - e) - gradient(z + e)) / (2.0 * step)
-    values, vectors = np.linalg.eigh(0.5 * (information + information.T))
+    values, vectors = np.linalg.eigh(information(objective, model, space, 0.05))
     # a direction that the data say nothing about has a standard error of 10 on the scale of z: about anything
     variance = (vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1)
-    return np.sqrt(variance) * np.abs(space.slopes(z))
+    return np.sqrt(variance) * np.abs(space.slopes(space.vector()))

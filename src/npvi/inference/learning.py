@@ -14,21 +14,24 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from npvi.graph import Graph
 from npvi.inference.ascent import Ascent, climb
 from npvi.inference.data import Data
-from npvi.inference.fit import Start, fit_posterior
+from npvi.inference.fit import Fit, Start, fit_posterior
 from npvi.inference.full import AllCovariances, Noise
 from npvi.inference.mean_function import MeanFunction
 from npvi.inference.search_space import SearchSpace
 from npvi.kernels import Kernel
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
+from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.learning import parameter_gradient
 from npvi.priors import NNGP, NotPositiveDefiniteError
+from npvi.priors.conditionals import conditionals
 from npvi.priors.gradient import expected_log_density_gradient
 
-__all__ = ["BoundObjective", "CollapsedObjective", "Model", "Objective", "can_collapse", "optimise"]
+__all__ = ["BoundObjective", "CollapsedObjective", "Model", "Objective", "can_collapse", "information", "optimise"]
 
 Vector = NDArray[np.float64]
 
@@ -84,28 +87,55 @@ class BoundObjective:
     Parameters
     ----------
     X, data, basis : in the graph's order.
+    start : of the first q.
+    careful : find each q as a final fit would, for second derivatives; otherwise as well as a climb needs it.
     """
 
-    def __init__(self, X: NDArray, data: Data, basis: NDArray, graph: Graph, start: Start | None = None) -> None:
-        self.X, self.data, self.basis, self.graph, self.start = X, data, basis, graph, start
+    def __init__(
+        self,
+        X: NDArray,
+        data: Data,
+        basis: NDArray,
+        graph: Graph,
+        start: Start | None = None,
+        careful: bool = False,
+    ) -> None:
+        self.X, self.data, self.basis, self.graph, self.start, self.careful = X, data, basis, graph, start, careful
         self._noise = Noise(graph)
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
-        prior = NNGP(model.kernel, model.nugget, self.X, self.graph)
-        data = replace(self.data, likelihood=model.likelihood)
-        mean_function = MeanFunction(prior, self.basis)
-        family = AllCovariances(prior, self._noise, _DRAWS, _DRAWS, strict=True)
-        fit = fit_posterior(family, prior, data, mean_function, self.start, 1e-2, max_iterations=3, enough=0.1)
-        posterior = fit.posterior
-        self.start = Start(posterior.mean, posterior.variance)
+        data, fit = self._fit(model)
+        prior, posterior = fit.mean_function.prior, fit.posterior
         draws = posterior.draws  # type: ignore[attr-defined]
-        functions = np.column_stack([mean_function.centred(posterior.mean), draws])
+        functions = np.column_stack([fit.mean_function.centred(posterior.mean), draws])
         weights = np.append(1.0, np.full(draws.shape[1], 1.0 / draws.shape[1]))
         found = expected_log_density_gradient(prior, functions, weights)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
         slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, posterior.variance, data.row, data.weight)
         gradient |= {f"likelihood__{name}": slope for name, slope in slopes.items()}
         return fit.elbo, gradient
+
+    def leave_one_out(self, model: Model) -> Vector:
+        """The log density of each observation given all others."""
+        data, fit = self._fit(model)
+        m, v, w = fit.posterior.mean, fit.posterior.variance, fit.posterior.site_precision
+        # what is left of q at a point without its own site
+        others = np.maximum(1.0 / v - w, 1.0 / fit.mean_function.prior.marginal_variance)
+        without = m - data.expectations(m, v).gradient / others
+        return predictive_log_prob(model.likelihood, data.y, without, 1.0 / others, data.row)
+
+    def _fit(self, model: Model) -> tuple[Data, Fit]:
+        prior = NNGP(model.kernel, model.nugget, self.X, self.graph)
+        data = replace(self.data, likelihood=model.likelihood, coarse=not self.careful)
+        mean_function = MeanFunction(prior, self.basis)
+        if self.careful:
+            family = AllCovariances(prior, self._noise)
+            fit = fit_posterior(family, prior, data, mean_function, self.start, max_iterations=20)
+        else:
+            family = AllCovariances(prior, self._noise, _DRAWS, _DRAWS, strict=True)
+            fit = fit_posterior(family, prior, data, mean_function, self.start, 1e-2, max_iterations=3, enough=0.1)
+        self.start = Start(fit.posterior.mean, fit.posterior.variance)
+        return data, fit
 
 
 def can_collapse(data: Data) -> bool:
@@ -126,22 +156,46 @@ class CollapsedObjective:
         self.X, self.basis, self.graph, self.rows = X, basis, graph, rows
         log_normal = isinstance(data.likelihood, LogNormal)
         self.y = np.log(data.y) if log_normal else data.y
-        self.constant = -0.5 * len(self.y) * np.log(2.0 * np.pi) - (np.log(data.y).sum() if log_normal else 0.0)
+        self.log_jacobian = -np.log(data.y) if log_normal else np.zeros(len(data.y))
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
-        noise = float(model.likelihood.variance)  # type: ignore[attr-defined]
-        prior = NNGP(model.kernel, model.nugget + noise, self.X, self.graph, rows=self.rows)
+        prior = self._prior(model)
+        residual, centred = self._residual(prior)
+        found = expected_log_density_gradient(prior, centred[:, None], np.ones(1), self.rows)
+        scale = len(self.y) / len(self.rows)
+        logdet = np.log(prior.conditional_variance[self.rows]).sum()
+        constant = self.log_jacobian.sum() - 0.5 * len(self.y) * np.log(2.0 * np.pi)
+        value = constant - 0.5 * scale * (logdet + residual @ residual)
+        gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget, "likelihood__variance": found.nugget}
+        return float(value), gradient
+
+    def leave_one_out(self, model: Model) -> Vector:
+        """The log density of each observation given all others; NaN for those that are not in `rows`."""
+        centred = self._residual(self._prior(model))[1]
+        points = model.kernel.coordinates(self.X)
+        k = min(self.graph.n_neighbors, len(points) - 1)
+        near = cKDTree(points).query(points[self.rows], k + 1)[1].reshape(len(self.rows), -1)
+        # the point itself goes; where k others share its place it may not be among them, and the farthest goes
+        at = np.where((near == self.rows[:, None]).any(axis=1), np.argmax(near == self.rows[:, None], axis=1), k)
+        others = near[np.arange(k + 1) != at[:, None]].reshape(len(near), k).astype(np.int32)
+        weights, variance = conditionals(model.kernel, self._nugget(model), self.X, others, self.X[self.rows])
+        off = centred[self.rows] - np.einsum("ij,ij->i", weights, centred[others])
+        scores = np.full(len(self.y), np.nan)
+        scores[self.rows] = self.log_jacobian[self.rows] - 0.5 * (off**2 / variance + np.log(2.0 * np.pi * variance))
+        return scores
+
+    def _nugget(self, model: Model) -> float:
+        return model.nugget + float(model.likelihood.variance)  # type: ignore[attr-defined]
+
+    def _prior(self, model: Model) -> NNGP:
+        return NNGP(model.kernel, self._nugget(model), self.X, self.graph, rows=self.rows)
+
+    def _residual(self, prior: NNGP) -> tuple[Vector, Vector]:
+        """y − Hβ at the best β, whitened and as it is."""
         whitened = prior.root.dot(np.column_stack([self.y, self.basis]))[self.rows]
         target, columns = whitened[:, 0], whitened[:, 1:]
         coefficients = np.linalg.lstsq(columns, target, rcond=None)[0] if columns.shape[1] else np.zeros(0)
-        residual = target - columns @ coefficients
-        centred = (self.y - self.basis @ coefficients)[:, None]
-        found = expected_log_density_gradient(prior, centred, np.ones(1), self.rows)
-        scale = len(self.y) / len(self.rows)
-        logdet = np.log(prior.conditional_variance[self.rows]).sum()
-        value = self.constant - 0.5 * scale * (logdet + residual @ residual)
-        gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget, "likelihood__variance": found.nugget}
-        return float(value), gradient
+        return target - columns @ coefficients, self.y - self.basis @ coefficients
 
 
 def _by_name(obj: Any, prefix: str) -> dict[str, Any]:
@@ -189,3 +243,27 @@ def optimise(
         curvature=curvature,
     )
     return model.at(searched.named(found.z)), found, searched
+
+
+def information(
+    objective: Objective, model: Model, space: SearchSpace, step: float, central: bool = True
+) -> NDArray[np.float64]:
+    """Minus the second derivatives of the objective at a model, by differences of its gradient."""
+    z = space.vector()
+
+    def gradient(z: Vector) -> Vector:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return space.pull_back(z, objective(model.at(space.named(z)))[1])
+
+    here = gradient(z) if not central else None
+    rows = []
+    for e in step * np.eye(len(z)):
+        if here is not None:
+            e = np.where(z + e > space.high, -e, e)
+            rows.append((here - gradient(z + e)) / e.sum())
+        else:
+            ends = np.clip([z - e, z + e], space.low, space.high)
+            rows.append((gradient(ends[0]) - gradient(ends[1])) / max(float((ends[1] - ends[0]).sum()), 1e-12))
+    found = np.array(rows).reshape(len(z), len(z))
+    return 0.5 * (found + found.T)

@@ -67,13 +67,20 @@ class PrecisionSolver:
 
     def factor(self) -> ZeroFillFactor | None:
         """U of the first route that makes one that can be used; None where w < 0 leaves none."""
-        name, factor = self._preconditioner = self._preconditioner or self._build(self._first_route())
-        while not factor.finite:
-            if name == _ROUTES[-1]:
+        self._preconditioner = self._preconditioner or self._build(self._first_route())
+        while not self._preconditioner[1].finite:
+            if not self.fall_back():
                 return None
-            name, factor = self._preconditioner = self._build(_ROUTES[_ROUTES.index(name) + 1])
-            self.log.fallbacks.append(name)
-        return factor
+        return self._preconditioner[1]
+
+    def fall_back(self) -> bool:
+        """Go on to the next route; False where there is none."""
+        name = self._preconditioner[0] if self._preconditioner is not None else self._first_route()
+        if name == _ROUTES[-1]:
+            return False
+        self._preconditioner = self._build(_ROUTES[_ROUTES.index(name) + 1])
+        self.log.fallbacks.append(self._preconditioner[0])
+        return True
 
     def solve(
         self,
@@ -108,10 +115,8 @@ class PrecisionSolver:
                     residual *= found.residual
                 if found.converged:
                     break
-            if last:
+            if not self.fall_back():
                 break
-            self._preconditioner = self._build(_ROUTES[_ROUTES.index(name) + 1])
-            self.log.fallbacks.append(self._preconditioner[0])
         self.log.iterations.append(iterations)
         self.log.residuals.append(residual)
         return x

@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from npvi.inference.learning import Model
 from npvi.kernels import Kernel, Stationary
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
+from npvi.likelihoods.support import BINARY
 
 __all__ = ["limits", "starting_model"]
 
 Vector = NDArray[np.float64]
+
+#: variance of f beyond which a yes or no is certain nearly everywhere
+_DECIDED = 50.0
 
 
 def starting_model(
@@ -37,6 +41,8 @@ def starting_model(
     spread = float(np.var(latent))
     if spread <= 1e-24 * np.mean(latent**2):  # nothing but rounding
         spread = 1.0
+    if likelihood.support.discrete:  # nearly all counts are 0: the scale of f is that of a logarithm all the same
+        spread = max(spread, 0.1)
     if named and isinstance(kernel, Stationary):
         sd = np.std(X, axis=0)
         sd = np.where(sd > 0.0, sd, 1.0)
@@ -59,5 +65,7 @@ def limits(model: Model, X: NDArray) -> dict[str, tuple[Any, Any]]:
             found["kernel__length_scale"] = (1e-5 * extent.max(), 1e2 * extent.max())
         else:
             found["kernel__length_scale"] = (1e-5 * extent, 1e2 * extent)
-        found["kernel__variance"] = (1e-6 * model.kernel.variance, 1e4 * model.kernel.variance)
+        # where labels can be told apart without error nothing else would stop it
+        highest = _DECIDED if model.likelihood.support is BINARY else np.inf
+        found["kernel__variance"] = (1e-6 * model.kernel.variance, min(1e4 * model.kernel.variance, highest))
     return found

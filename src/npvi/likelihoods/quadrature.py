@@ -12,8 +12,8 @@ __all__ = ["MAX_NODES", "Rule", "gauss_hermite", "rule_of_tier", "tiers", "trape
 MAX_NODES = 4096
 _REACH = 8.75
 """Standard deviations that the trapezoidal rule covers; beyond lies less than 3e-18 of the mass."""
-_HERMITE_NODES = 32
-_HERMITE_REACH = 1.0
+_HERMITE = {0: (32, 1.0), -1: (16, 0.5)}
+"""Tiers of Gauss–Hermite: nodes, and up to which standard deviation (relative to the resolution) they serve."""
 _STEP = 0.6
 
 
@@ -64,20 +64,23 @@ def tiers(sd: np.ndarray, resolution: float) -> np.ndarray:
     """Which rule each standard deviation of f needs, for log-densities smooth over `resolution`.
 
     A step in f of at most 0.6 · resolution leaves an error near 1e-14 for the logistic function and its
-    relatives (poles at ±iπ). Below 1 · resolution the 32 nodes of Gauss–Hermite do as well.
+    relatives (poles at ±iπ). Below 1 · resolution the 32 nodes of Gauss–Hermite do as well, below half of it 16.
 
     >>> tiers(np.array([0.1, 1.0, 2.0, 20.0]), 1.0)
-    array([0, 0, 1, 5])
+    array([-1,  0,  1,  5])
     """
     ratio = np.asarray(sd) / resolution
     needed = np.ceil(np.log2(np.maximum(2.0 * _REACH * ratio / _STEP, 1.0))).astype(int)
-    return np.where(ratio <= _HERMITE_REACH, 0, np.clip(needed, 6, MAX_NODES.bit_length() - 1) - 5)
+    tier = np.clip(needed, 6, MAX_NODES.bit_length() - 1) - 5
+    for hermite, (_, reach) in _HERMITE.items():
+        tier = np.where(ratio <= reach, hermite, tier)
+    return tier
 
 
 def rule_of_tier(tier: int) -> Rule:
-    """Tier 0 is Gauss–Hermite with 32 nodes; tier t the trapezoidal rule with 2^(5 + t) nodes.
+    """Tiers 0 and −1 are Gauss–Hermite with 32 and 16 nodes; tier t > 0 the trapezoidal rule with 2^(5 + t) nodes.
 
-    >>> [rule_of_tier(tier).n_nodes for tier in (0, 1, 2)]
-    [32, 64, 128]
+    >>> [rule_of_tier(tier).n_nodes for tier in (-1, 0, 1, 2)]
+    [16, 32, 64, 128]
     """
-    return gauss_hermite(_HERMITE_NODES) if tier == 0 else trapezoid(2 ** (5 + tier))
+    return gauss_hermite(_HERMITE[tier][0]) if tier in _HERMITE else trapezoid(2 ** (5 + tier))

@@ -53,6 +53,8 @@ def inverse_root(
         if below:
             product -= below[-1] * basis[-2]
         norm = np.linalg.norm(product, axis=0)
+        if not np.isfinite(norm).all():  # M is beyond all bounds
+            return Rooted(np.full_like(x, np.nan), np.full(len(size), np.nan), np.full(len(size), np.inf), step)
         if step == 1:
             departure = np.hypot(diagonals[0] - 1.0, norm)
         root, logarithm = _tridiagonal(np.array(diagonals), np.array(below).reshape(step - 1, x.shape[1]))

@@ -1,0 +1,48 @@
+"""What a classifier adds for three or more labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.categorical import CategoricalPredictive
+from npvi.joint import JointPrediction, JointSampler
+from npvi.parallel import threads
+
+if TYPE_CHECKING:
+    from npvi.estimators.base import BaseGP, Latent
+
+__all__ = ["predictive"]
+
+
+def predictive(model: BaseGP, classes: NDArray, latent: Latent) -> CategoricalPredictive:
+    """The distribution of the labels at new rows."""
+    return CategoricalPredictive(classes, latent.mean, latent.variance, _ClassSampler(model, latent))
+
+
+class _ClassSampler:
+    """Joint draws of the functions of all classes: independent of each other, with the same neighbours."""
+
+    def __init__(self, model: BaseGP, latent: Latent) -> None:
+        self._model, self._latent = model, latent
+        self._prediction: JointPrediction | None = None
+
+    def __call__(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """n draws, shape (rows, n, C)."""
+        model, latent = self._model, self._latent
+        if self._prediction is None:
+            with threads(model.n_jobs):
+                self._prediction = JointPrediction(model.prior_, latent.places, model.n_neighbors)
+        posteriors: Any = model.posterior_
+        trends: Any = model.trend_
+        draws = []
+        for c, (posterior, trend) in enumerate(zip(posteriors.parts, trends.parts)):
+            mean = np.ascontiguousarray(latent.mean[:, c])
+            sampler = JointSampler(
+                model.prior_, posterior, latent.places, mean, model.n_neighbors, model.n_jobs, trend, latent.basis
+            )
+            vars(sampler)["_prediction"] = self._prediction  # found once for all classes
+            draws.append(sampler(n, rng))
+        return np.stack(draws, axis=2)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import npvi
-from npvi.inference.stacking import stacking_weight
+from npvi.inference.stacking import stacking
 from npvi.likelihoods import Gamma, Gaussian, Poisson
 from npvi.mixture import MixturePredictive
 from npvi.predictive import Predictive
@@ -65,8 +65,10 @@ def test_what_cannot_be_mixed_is_refused():
 def test_the_weight_is_that_of_the_best_mixture():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(4000) < 0.25, rng.normal(3.0, 1.0, 4000), rng.normal(0.0, 1.0, 4000))
-    weight = stacking_weight(stats.norm(0.0).logpdf(y), stats.norm(3.0).logpdf(y))
-    assert weight == pytest.approx(0.25, abs=0.03)
+    found = stacking(stats.norm(0.0).logpdf(y), stats.norm(3.0).logpdf(y))
+    assert found.weight == pytest.approx(0.25, abs=0.03)
+    mixed = np.log(0.75 * stats.norm(0.0).pdf(y) + 0.25 * stats.norm(3.0).pdf(y))
+    assert found.gain == pytest.approx(mixed.mean() - stats.norm(0.0).logpdf(y).mean(), abs=1e-3)
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,11 @@ class GPRegressor(RegressorMixin, BaseGP):
         What y is, given f: "gaussian", "lognormal", "poisson" (exp link), "bernoulli", "binomial", "gamma",
         "student_t", …, or an object such as ``npvi.likelihoods.Poisson(link="softplus")``.
     kernel : str, Kernel or function of two points
-        Covariance of f: "matern" (whose smoothness is learned, too), "rbf", "matern12", "matern32", "matern52", …, or
-        an object such as ``npvi.kernels.RBF(length_scale=0.5, variance=1.0)``. One that is only named has a length
-        scale per input, and starts at the data's own scales; the numbers of an object are where learning starts, unless
-        they say more: ``npvi.fixed(0.5)``, ``npvi.bounded(0.5, 0.1, 2.0)``, ``npvi.positive(0.5, prior=(0.0, 1.0))``.
+        Covariance of f: "matern" (whose smoothness is learned, or two are mixed), "rbf", "matern12", "matern32",
+        "matern52", …, or an object such as ``npvi.kernels.RBF(length_scale=0.5, variance=1.0)``. One that is only named
+        has a length scale per input, and starts at the data's own scales; the numbers of an object are where learning
+        starts, unless they say more: ``npvi.fixed(0.5)``, ``npvi.bounded(0.5, 0.1, 2.0)``,
+        ``npvi.positive(0.5, prior=(0.0, 1.0))``.
     nugget : float or None
         Variance on the diagonal, part of f and fresh for every row. Points that share a location need it positive; for
         counts it is overdispersion. None: learned (10⁻⁴ where nothing is); with Gaussian noise, which it can't be told
@@ -74,6 +75,10 @@ class GPRegressor(RegressorMixin, BaseGP):
     posterior_ : the posterior at the training points, in the order of ``graph_.order``.
     graph_ : the graph.
     mean_coefficients_ : array, the constant and the coefficients of the covariates, as far as there are any.
+    companion_ : a second fitted model of another smoothness, or None
+        Where a mixture of both predicts better than either, by leaving out one observation at a time; `predict_dist`
+        then returns that mixture.
+    companion_weight_ : its share.
 
     Examples
     --------

@@ -137,8 +137,7 @@ def fit_posterior(
     -----
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
-    # halving a step again and again is for those who want the optimum itself
-    problem = _Problem(family, prior, data, mean_function, _SHARES if enough == -np.inf else _SHARES[:3])
+    problem = _Problem(family, prior, data, mean_function, thorough=enough == -np.inf)
     tolerances = [max(tolerance, least) for least in family.tolerances]
     history: dict[str, list[float]] = {"elbo": [], "mean_residual": [], "covariance_residual": []}
     state = problem.initial(start)
@@ -193,11 +192,10 @@ _GUARANTEES = {
 
 
 class _Problem:
-    def __init__(
-        self, family: Family, prior: NNGP, data: Data, mean_function: MeanFunction, shares: tuple[float, ...]
-    ) -> None:
+    def __init__(self, family: Family, prior: NNGP, data: Data, mean_function: MeanFunction, thorough: bool) -> None:
         self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
-        self.shares = shares
+        # halving steps again and again, and others after that, are for those who want the optimum itself
+        self.thorough, self.shares = thorough, _SHARES if thorough else _SHARES[:3]
         self.log = SolverLog()
         self.relaxation = _Relaxation(prior.graph.n_points)
 
@@ -218,7 +216,11 @@ class _Problem:
 
     def improve(self, state: _State) -> _State:
         """A better state: by Newton's method for μ and v together, else for μ and V one after the other."""
-        return self._newton(state) or self._improve_covariance(self._improve_mean(state))
+        better = self._newton(state)
+        if better is not None:
+            return better
+        state = self._improve_mean(state)
+        return self._improve_covariance(state) if self.thorough else state
 
     def _newton(self, state: _State) -> _State | None:
         """A Newton step for μ and the standard deviations s, halved until it doesn't lower the bound, or None.

@@ -24,7 +24,7 @@ from npvi.inference.learning import (
     optimise,
 )
 from npvi.inference.search_space import SearchSpace, learnable
-from npvi.inference.stacking import stacking_weight
+from npvi.inference.stacking import Stacked, stacking
 from npvi.inference.starting import limits
 from npvi.kernels import Matern
 from npvi.likelihoods.softmax import Softmax
@@ -38,8 +38,8 @@ _ROWS = 20_000
 _PART, _SCREEN, _PATCHES = 8192, 2048, 16
 #: information about a parameter in the part, below which it counts as hardly known
 _WEAK = 10.0
-#: share in the predictive mixture that makes a second smoothness worth learning, and worth keeping
-_WORTH, _LEAST = 0.1, 0.02
+#: nats per observation that a mixture must gain for a second smoothness to be worth its cost
+_WORTH = 0.002
 #: length scales relative to each other must move by this factor before neighbours are looked for again
 _MOVED = 1.3
 #: rounds of climbing, each on a graph of its own
@@ -153,20 +153,22 @@ class _Learner:
             if tried[-1].value > first.value:
                 break
         best, second = sorted(tried, key=lambda found: -found.value)[:2]
-        return [best, second] if self.weight(table, best, second) > _WORTH else [best]
+        # few draws make a mixture look better than it is, never worse
+        worth = all(self.stacked(table, best, second, careful).gain > _WORTH for careful in (False, True))
+        return [best, second] if worth else [best]
 
-    def weight(self, table: Table, best: _Found, second: _Found) -> float:
-        """The share of the second model in the mixture of both that predicts best."""
+    def stacked(self, table: Table, best: _Found, second: _Found, careful: bool = True) -> Stacked:
+        """The mixture of both that predicts best."""
         scores = []
         for found in (best, second):
-            objective = self.objective(table, found.graph, found.start, careful=True)
+            objective = self.objective(table, found.graph, found.start, careful)
             leave_one_out = getattr(objective, "leave_one_out", None)
             if leave_one_out is None:
-                return 0.0
+                return Stacked(0.0, 0.0)
             score = np.empty(len(table.X))
             score[found.graph.order] = leave_one_out(found.model)
             scores.append(score[np.isfinite(score)])
-        return stacking_weight(*scores)
+        return stacking(*scores)
 
     def screen(self, table: Table, model: Model) -> list[tuple[Model, _Information]]:
         """A rough climb on a part of the data: one model or two, and what the part tells about their parameters."""
@@ -266,12 +268,12 @@ def learn(
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
     found = [learner.finish(table, *one) for one in learner.screen(table, model)]
-    weight = learner.weight(table, *found) if len(found) > 1 else 0.0
+    weight, gain = learner.stacked(table, found[0], found[1]) if len(found) > 1 else Stacked(0.0, 0.0)
     if weight > 0.5:
         found, weight = found[::-1], 1.0 - weight
     info = _info(learner, started)
     best, *others = (Learned(one.model, one.graph, one.start, info) for one in found)
-    return replace(best, second=others[0], weight=weight) if weight > _LEAST else best
+    return replace(best, second=others[0], weight=weight) if gain > _WORTH else best
 
 
 def _info(learner: _Learner, started: float) -> dict[str, Any]:

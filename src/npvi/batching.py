@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -62,12 +63,27 @@ def map_rows(
                 for whole, part in zip(out, function(*arguments)):
                     whole[rows] = np.asarray(part)[: rows.stop - rows.start]
 
+    n_chunks = -(-n // largest)
+    known = (*_key(function), largest, len(row or ()))
+    if n_chunks > 1 and known in _compiled:
+        over_chunks(chunks, n_chunks, grain=1)
+        return out
     # The first chunk comes before the threads start: it compiles, and should do so once.
     chunks(0, 1)
-    n_chunks = -(-n // largest)
     if n_chunks > 1:
         over_chunks(lambda first, last: chunks(first + 1, last + 1), n_chunks - 1, grain=1)
+        _compiled.add(known)
     return out
+
+
+#: functions that were compiled for whole chunks
+_compiled: set[Hashable] = set()
+
+
+def _key(function: Callable[..., Sequence]) -> tuple[Hashable, ...]:
+    """What a compiled function is known by: its code and, where that comes first, the structure of its parameters."""
+    first = function.args[0] if isinstance(function, partial) and function.args else None
+    return getattr(function, "func", function), first if isinstance(first, Hashable) else None
 
 
 def _padded(rows: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ __all__ = ["BoundObjective", "CollapsedObjective", "Model", "Objective", "can_co
 Vector = NDArray[np.float64]
 
 #: draws of the posterior for a gradient
-_DRAWS = 16
+_DRAWS = 32
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from npvi.likelihoods.quadrature import Rule, rule_of_tier, tiers
 
 __all__ = ["Expectations", "expectations"]
 
+_AT_ONCE = 2**11
+"""Rows of a quadrature that are worth a thread."""
 _SMALLEST_VARIANCE = 1e-14
 """Below, the difference quotient that the derivative in v amounts to would be rounding error."""
 
@@ -92,6 +94,7 @@ def by_tier(
             [column[chosen] for column in columns],
             some,
             results=results,
+            largest=_AT_ONCE,
         )
         for whole, values in zip(out, part):
             whole[chosen] = values

@@ -49,10 +49,14 @@ def extend(
         predicted = np.einsum("ij,ij...->i...", given.weights, residual[given.neighbors])
         predicted += basis[len(old.y) :] @ model.trend_.coefficients
         spread = (given.variance + model.posterior_.projected_variance(given.neighbors, given.weights).T).T
+        sites = None
         if predicted.ndim == 1:
-            predicted, spread = _told(data.take(np.arange(len(old.y), len(data.y))), predicted, spread)
+            predicted, spread, new_sites = _told(data.take(np.arange(len(old.y), len(data.y))), predicted, spread)
+            sites = np.concatenate([model.posterior_.site_precision, new_sites])
         start = Start(
-            np.concatenate([model.posterior_.mean, predicted]), np.concatenate([model.posterior_.variance, spread])
+            np.concatenate([model.posterior_.mean, predicted]),
+            np.concatenate([model.posterior_.variance, spread]),
+            sites,
         )
         fit = model._infer(
             prior, data, MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_, data)), start
@@ -62,15 +66,16 @@ def extend(
     return prior, data, basis, fit
 
 
-def _told(data: Data, mean: NDArray, variance: NDArray) -> tuple[NDArray, NDArray]:
-    """Predictions of new points after each has seen its own observation: a start that is nearly there."""
-    m, v = mean, variance
+def _told(data: Data, mean: NDArray, variance: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Predictions of new points after each has seen its own observation, which is nearly right, and their sites."""
+    m, v, w = mean, variance, np.zeros_like(mean)
     for _ in range(8):
         found = data.expectations(m, v)
-        v = 1.0 / (1.0 / variance + np.maximum(found.precision, 0.0))
+        w = np.maximum(found.precision, 0.0)
+        v = 1.0 / (1.0 / variance + w)
         step = v * (found.gradient - (m - mean) / variance)
         m = m + np.clip(step, -2.0 * np.sqrt(variance), 2.0 * np.sqrt(variance))
-    return m, v
+    return m, v, w
 
 
 def _filled(row: dict[str, NDArray], name: str, y: NDArray) -> NDArray:

@@ -37,10 +37,11 @@ _SHARES = tuple(0.5**halving for halving in range(12))
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: marginal means and variances of f."""
+    """Where to begin: marginal means and variances of f; with site precisions, where they go with them already."""
 
     mean: Vector
     variance: Vector
+    site_precision: Vector | None = None
 
 
 class Covariance(Protocol):
@@ -102,6 +103,19 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class _Given:
+    """A V of which no more is known than a start says."""
+
+    site_precision: Vector
+    variance: Vector
+    log_determinant: float = -np.inf
+    precision_factor: None = None
+
+    def mismatch(self, w: Vector) -> float:
+        return np.inf
+
+
+@dataclass(frozen=True)
 class _State:
     mean: Vector
     covariance: Covariance
@@ -152,11 +166,13 @@ def fit_posterior(
         return all(residual <= limit for residual, limit in zip(residuals, tolerances))
 
     interrupted = False
-    done = converged()
+    done = not isinstance(state.covariance, _Given) and converged()
     try:
         while not done and len(history["elbo"]) <= max_iterations:
             before = state
             state = problem.improve(state)
+            if isinstance(state.covariance, _Given):  # no way on from there
+                state = problem.initial(Start(state.mean, state.covariance.variance))
             done = converged()
             if state is before:  # no step raises the bound any more: rounding is reached
                 break
@@ -164,6 +180,8 @@ def fit_posterior(
                 state = max(before, state, key=lambda one: one.elbo)
                 break
     except KeyboardInterrupt:
+        if isinstance(state.covariance, _Given):
+            raise
         interrupted = True
     log = problem.log
     info = {
@@ -200,11 +218,15 @@ class _Problem:
         self.relaxation = _Relaxation(prior.graph.n_points)
 
     def initial(self, start: Start | None) -> _State:
-        """The sites at `start`, by default at y's own fitted values: the best mean and V for them."""
+        """The sites at `start`, by default at y's own fitted values: the best mean and V for them. A start that has its
+        site precisions is left as it is."""
         if start is None:
             fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
             start = Start(fitted, np.full_like(fitted, 1e-6))
         expected = self.data.expectations(start.mean, start.variance)
+        if start.site_precision is not None:
+            given: Any = _Given(start.site_precision, start.variance)
+            return _State(start.mean, given, expected, -np.inf)
         w = np.maximum(expected.precision, 0.0)
         solver = self._solver(w)
         mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)

@@ -154,7 +154,7 @@ class _Learner:
                 break
         best, second = sorted(tried, key=lambda found: -found.value)[:2]
         # few draws make a mixture look better than it is, never worse
-        worth = all(self.stacked(table, best, second, careful).gain > _WORTH for careful in (False, True))
+        worth = all(_worth(self.stacked(table, best, second, careful)) for careful in (False, True))
         return [best, second] if worth else [best]
 
     def stacked(self, table: Table, best: _Found, second: _Found, careful: bool = True) -> Stacked:
@@ -268,12 +268,20 @@ def learn(
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
     found = [learner.finish(table, *one) for one in learner.screen(table, model)]
-    weight, gain = learner.stacked(table, found[0], found[1]) if len(found) > 1 else Stacked(0.0, 0.0)
-    if weight > 0.5:
-        found, weight = found[::-1], 1.0 - weight
+    stacked = learner.stacked(table, found[0], found[1]) if len(found) > 1 else Stacked(0.0, 0.0)
     info = _info(learner, started)
     best, *others = (Learned(one.model, one.graph, one.start, info) for one in found)
-    return replace(best, second=others[0], weight=weight) if gain > _WORTH else best
+    return replace(best, second=others[0], weight=stacked.weight) if _worth(stacked) else best
+
+
+def _worth(stacked: Stacked) -> bool:
+    """Whether a second model joins the one that the bound prefers: where predictions gain, and as the lesser part.
+
+    Leaving out one observation at a time asks for predictions next to the data. Where that would turn the order of the
+    models around, the bound, which also sees how far apart things go together, is right further away: on the MODIS
+    temperatures Matérn-3/2 wins next to the data and has 1.6 times the error in the gap.
+    """
+    return stacked.gain > _WORTH and stacked.weight <= 0.5
 
 
 def _info(learner: _Learner, started: float) -> dict[str, Any]:

@@ -170,7 +170,8 @@ def fit_posterior(
     try:
         while not done and len(history["elbo"]) <= max_iterations:
             before = state
-            state = problem.improve(state)
+            settled = bool(history["elbo"]) and history["covariance_residual"][-1] <= tolerances[1]
+            state = problem.improve(state, mean_only=settled)
             if isinstance(state.covariance, _Given):  # no way on from there
                 state = problem.initial(Start(state.mean, state.covariance.variance))
             done = converged()
@@ -236,11 +237,17 @@ class _Problem:
         better = self._state(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state
 
-    def improve(self, state: _State) -> _State:
-        """A better state: by Newton's method for μ and v together, else for μ and V one after the other."""
-        better = self._newton(state)
-        if better is not None:
+    def improve(self, state: _State, mean_only: bool = False) -> _State:
+        """A better state: by Newton's method for μ and v together, else for μ and V one after the other.
+
+        Where V is right already a step for the mean alone (`mean_only`), which costs a fraction, comes first.
+        """
+        better = self._improve_mean(state) if mean_only else state
+        if better is not state:
             return better
+        newton = self._newton(state)
+        if newton is not None:
+            return newton
         state = self._improve_mean(state)
         return self._improve_covariance(state) if self.thorough else state
 

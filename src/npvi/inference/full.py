@@ -27,7 +27,7 @@ _AT_ONCE = 16
 #: draws that find out how far from exact the factor is
 _PROBES = 4
 #: for the residuals of mean and covariance, where marginal variances are estimates
-_TOLERANCES = (1e-4, 1e-3)
+_TOLERANCES = (1e-5, 1e-3)
 #: random numbers kept for the next time
 _KEPT = 2**23
 #: ‖M ε − ε‖/‖ε‖ from which on a factor is no help

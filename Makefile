@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export NPVI_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench docs clean
+.PHONY: help demo test lint types bench bench-peers docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,8 +34,11 @@ lint: $(READY) ## style and common mistakes (ruff)
 types: $(READY) ## type check (mypy)
 	$(BIN)/mypy
 
-bench: $(READY) ## measured figures: graph, factor, sweep, real data (NPVI_DATA names the data folder)
+bench: $(READY) ## measured figures: speed, scores, calibration (NPVI_DATA names the data folder)
 	$(BIN)/python -m benchmarks
+
+bench-peers: $(VENV)/.ready-bench ## the same data through GPBoost and GPyTorch (installs the bench extra)
+	$(BIN)/python -m benchmarks gpboost
 
 docs: $(VENV)/.ready-docs ## API pages into site/
 	$(BIN)/pdoc --docformat numpy --math --output-directory site npvi

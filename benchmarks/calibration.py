@@ -35,14 +35,14 @@ def main() -> None:
                 y = likelihood.sample(np.random.default_rng(seed), f)
                 for method, ratios in found.items():
                     model = npvi.GPRegressor(
-                        likelihood, kernel, nugget=_NUGGET, mean="zero", method=method, learn=False, n_neighbors=30
+                        likelihood, kernel, nugget=_NUGGET, mean="zero", method=method, learn=False, n_neighbors=40
                     )
                     dist = model.fit(X[:14_000], y[:14_000]).predict_dist(X[14_000:])
                     ratios.append(float(np.mean((f[14_000:] - dist.latent_mean) ** 2 / dist.latent_var)))
             spread = f"{min(found['full']):.2f}–{max(found['full']):.2f}"
             rows.append((kernel_name, name, np.mean(found["full"]), spread, np.mean(found["npvi"])))
     header = ("kernel", "likelihood", "full (0.9–1.15)", "over 3 seeds", "npvi")
-    show("E[(f − m)²/v] at test points, K = 30", header, rows)
+    show("E[(f − m)²/v] at test points, K = 40", header, rows)
 
 
 def _surface(kernel, seed):

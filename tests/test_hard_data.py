@@ -32,7 +32,8 @@ def test_counts_that_are_all_zero(X, likelihood):
         model = npvi.GPRegressor(likelihood).fit(X, np.zeros(len(X)))
     assert model.fit_info_["converged"]
     dist = model.predict_dist(X[:5])
-    assert np.all((dist.mean > 0.0) & (dist.mean < 0.05))
+    # nearly nothing; where zeros are nine tenths inflation they say the less about the rest
+    assert np.all((dist.mean > 0.0) & (dist.mean < 0.1))
     assert np.all(np.isfinite(dist.latent_var))
 
 

@@ -31,6 +31,8 @@ Vector = NDArray[np.float64]
 
 #: relative rounding error of the bound: a step that seems to lose no more than this is accepted
 _ROUNDING = 1e-13
+#: residual of the mean from which on it takes its last steps alone
+_NEARLY = 1e-3
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
 
@@ -165,13 +167,18 @@ def fit_posterior(
         residuals = (certificate["mean_residual"], certificate["covariance_residual"])
         return all(residual <= limit for residual, limit in zip(residuals, tolerances))
 
+    def nearly_done() -> bool:
+        """Whether V is right already and the mean nearly so."""
+        if not history["elbo"]:
+            return False
+        return history["covariance_residual"][-1] <= tolerances[1] and history["mean_residual"][-1] <= _NEARLY
+
     interrupted = False
     done = not isinstance(state.covariance, _Given) and converged()
     try:
         while not done and len(history["elbo"]) <= max_iterations:
             before = state
-            settled = bool(history["elbo"]) and history["covariance_residual"][-1] <= tolerances[1]
-            state = problem.improve(state, mean_only=settled)
+            state = problem.improve(state, mean_only=nearly_done())
             if isinstance(state.covariance, _Given):  # no way on from there
                 state = problem.initial(Start(state.mean, state.covariance.variance))
             done = converged()

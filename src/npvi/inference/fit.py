@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.inference.data import Data
+from npvi.inference.loop import ascend
 from npvi.inference.mean_function import MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.likelihoods import Expectations
@@ -153,61 +154,14 @@ def fit_posterior(
     -----
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
-    problem = _Problem(family, prior, data, mean_function, thorough=enough == -np.inf)
-    tolerances = [max(tolerance, least) for least in family.tolerances]
-    history: dict[str, list[float]] = {"elbo": [], "mean_residual": [], "covariance_residual": []}
-    state = problem.initial(start)
-
-    def converged() -> bool:
-        certificate = problem.certificate(state)
-        for name, value in certificate.items():
-            history[name].append(value)
-        if progress is not None:
-            progress(certificate)
-        residuals = (certificate["mean_residual"], certificate["covariance_residual"])
-        return all(residual <= limit for residual, limit in zip(residuals, tolerances))
-
-    def nearly_done() -> bool:
-        """Whether V is right already and the mean nearly so."""
-        if not history["elbo"]:
-            return False
-        return history["covariance_residual"][-1] <= tolerances[1] and history["mean_residual"][-1] <= _NEARLY
-
-    interrupted = False
-    done = not isinstance(state.covariance, _Given) and converged()
-    try:
-        while not done and len(history["elbo"]) <= max_iterations:
-            before = state
-            state = problem.improve(state, mean_only=nearly_done())
-            if isinstance(state.covariance, _Given):  # no way on from there
-                state = problem.initial(Start(state.mean, state.covariance.variance))
-            done = converged()
-            if state is before:  # no step raises the bound any more: rounding is reached
-                break
-            if state.elbo - before.elbo < enough:
-                state = max(before, state, key=lambda one: one.elbo)
-                break
-    except KeyboardInterrupt:
-        if isinstance(state.covariance, _Given):
-            raise
-        interrupted = True
-    log = problem.log
-    info = {
-        "method": family.name,
-        **history,
-        "n_iter": len(history["elbo"]) - 1,
-        "converged": done,
-        "interrupted": interrupted,
-        "guarantee": _GUARANTEES[data.likelihood.log_concave],
-        "cg_iterations": log.iterations,
-        "cg_residuals": log.residuals,
-        "factor_breakdowns": log.breakdowns,
-        "preconditioner_fallbacks": log.fallbacks,
-        **family.info(),
-    }
+    tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
+    problem = _Problem(family, prior, data, mean_function, tolerances, thorough=enough == -np.inf)
+    state, info = ascend(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
+    guarantee = _GUARANTEES[data.likelihood.log_concave]
+    info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
     posterior = family.posterior(state.mean, state.covariance)
     w, factor = state.covariance.site_precision, state.covariance.precision_factor
-    solver = PrecisionSolver(prior, np.maximum(w, 0.0), log, max(1e-10, 1e-2 * family.solve_tolerance), factor)
+    solver = PrecisionSolver(prior, np.maximum(w, 0.0), problem.log, max(1e-10, 1e-2 * family.solve_tolerance), factor)
     return Fit(posterior, state.elbo, info, mean_function, solver)
 
 
@@ -218,8 +172,18 @@ _GUARANTEES = {
 
 
 class _Problem:
-    def __init__(self, family: Family, prior: NNGP, data: Data, mean_function: MeanFunction, thorough: bool) -> None:
+    def __init__(
+        self,
+        family: Family,
+        prior: NNGP,
+        data: Data,
+        mean_function: MeanFunction,
+        tolerances: tuple[float, float],
+        thorough: bool,
+    ) -> None:
         self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
+        # where V is right and the mean nearly so, the mean takes its last steps alone
+        self._nearly, self._last = (_NEARLY, tolerances[1]), (np.inf, np.inf)
         # halving steps again and again, and others after that, are for those who want the optimum itself
         self.thorough, self.shares = thorough, _SHARES if thorough else _SHARES[:3]
         self.log = SolverLog()
@@ -244,19 +208,25 @@ class _Problem:
         better = self._state(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state
 
-    def improve(self, state: _State, mean_only: bool = False) -> _State:
+    def complete(self, state: _State) -> bool:
+        return not isinstance(state.covariance, _Given)
+
+    def improve(self, state: _State) -> _State:
         """A better state: by Newton's method for μ and v together, else for μ and V one after the other.
 
-        Where V is right already a step for the mean alone (`mean_only`), which costs a fraction, comes first.
+        Where V is right already a step for the mean alone, which costs a fraction, comes first.
         """
-        better = self._improve_mean(state) if mean_only else state
-        if better is not state:
-            return better
+        if all(last <= limit for last, limit in zip(self._last, self._nearly)):
+            better = self._improve_mean(state)
+            if better is not state:
+                return better
         newton = self._newton(state)
         if newton is not None:
             return newton
         state = self._improve_mean(state)
-        return self._improve_covariance(state) if self.thorough else state
+        state = self._improve_covariance(state) if self.thorough else state
+        # from a start with sites of its own there may be no way on
+        return state if self.complete(state) else self.initial(Start(state.mean, state.covariance.variance))
 
     def _newton(self, state: _State) -> _State | None:
         """A Newton step for μ and the standard deviations s, halved until it doesn't lower the bound, or None.
@@ -336,11 +306,9 @@ class _Problem:
         largest_term = max(
             np.abs(gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(state.covariance.variance))
         )
-        return {
-            "elbo": state.elbo,
-            "mean_residual": float(np.abs(gradient - pull).max() / max(largest_term, np.finfo(float).tiny)),
-            "covariance_residual": state.covariance.mismatch(w),
-        }
+        mean_residual = float(np.abs(gradient - pull).max() / max(largest_term, np.finfo(float).tiny))
+        self._last = (mean_residual, state.covariance.mismatch(w))
+        return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
 
     def _solver(self, w: Vector, nearby: ZeroFillFactor | None = None) -> PrecisionSolver:
         return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)

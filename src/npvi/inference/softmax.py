@@ -21,6 +21,7 @@ from npvi.graph import Graph
 from npvi.inference.data import Data
 from npvi.inference.fit import Covariance, Family, Start
 from npvi.inference.full import AllCovariances, Noise
+from npvi.inference.loop import ascend
 from npvi.inference.mean_function import MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.likelihoods.softmax import Softmax
@@ -146,50 +147,15 @@ def fit_softmax(
     """
     families = _one_per_class(family, data, noises)
     problem = _Problem(families, prior, data, mean_function, _SHARES if enough == -np.inf else _SHARES[:3])
-    tolerances = [max(tolerance, least) for least in family.tolerances]
-    history: dict[str, list[float]] = {"elbo": [], "mean_residual": [], "covariance_residual": []}
-    state = problem.initial(start)
-
-    def converged() -> bool:
-        certificate = problem.certificate(state)
-        for name, value in certificate.items():
-            history[name].append(value)
-        if progress is not None:
-            progress(certificate)
-        residuals = (certificate["mean_residual"], certificate["covariance_residual"])
-        return all(residual <= limit for residual, limit in zip(residuals, tolerances))
-
-    interrupted = False
-    done = converged()
-    try:
-        while not done and len(history["elbo"]) <= max_iterations:
-            before = state
-            state = problem.improve(state)
-            done = converged()
-            if state is before:  # no step raises the bound any more: rounding is reached
-                break
-            if state.elbo - before.elbo < enough:
-                state = max(before, state, key=lambda one: one.elbo)
-                break
-    except KeyboardInterrupt:
-        interrupted = True
-    log = problem.log
-    info = {
-        "method": family.name,
-        **history,
-        "n_iter": len(history["elbo"]) - 1,
-        "converged": done,
-        "interrupted": interrupted,
-        "guarantee": "the likelihood is log-concave: a converged fit is the global optimum of the bound",
-        "cg_iterations": log.iterations,
-        "cg_residuals": log.residuals,
-        "factor_breakdowns": log.breakdowns,
-        "preconditioner_fallbacks": log.fallbacks,
-        **families[0].info(),
-    }
+    tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
+    state, info = ascend(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
+    guarantee = "the likelihood is log-concave: a converged fit is the global optimum of the bound"
+    info = {"method": family.name, "guarantee": guarantee, **info, **families[0].info()}
     means = np.ascontiguousarray(state.mean.T)
     posterior = StackedPosterior([one.posterior(m, V) for one, m, V in zip(families, means, state.covariances)])
-    solvers = [PrecisionSolver(prior, V.site_precision, log, nearby=V.precision_factor) for V in state.covariances]
+    solvers = [
+        PrecisionSolver(prior, V.site_precision, problem.log, nearby=V.precision_factor) for V in state.covariances
+    ]
     return SoftmaxFit(posterior, state.elbo, info, mean_function, solvers)
 
 
@@ -243,6 +209,9 @@ class _Problem:
         strength = self.weight * np.minimum(precision.sum(axis=1) / spread, 1.0)
         values = np.einsum("ic,ic->i", self.seen, mean) - found.value
         return _Expected(float(self.weight @ values), weight * (self.seen - p), weight * precision, p, strength)
+
+    def complete(self, state: _State) -> bool:
+        return True
 
     def improve(self, state: _State) -> _State:
         """A better state: a step for all means and V together, else for the means and V one after the other."""

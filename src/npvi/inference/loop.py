@@ -1,0 +1,90 @@
+"""The loop of an inference: better states until a certificate says that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from npvi.inference.mean_solve import SolverLog
+
+__all__ = ["Ascending", "ascend"]
+
+
+class Ascending(Protocol):
+    """A bound to climb; a state has its value as `elbo`."""
+
+    log: SolverLog
+
+    def improve(self, state: Any) -> Any:
+        """A better state, or the same one where there is none."""
+        ...
+
+    def certificate(self, state: Any) -> dict[str, float]:
+        """``elbo``, ``mean_residual`` and ``covariance_residual``, both relative to the terms of their equation."""
+        ...
+
+    def complete(self, state: Any) -> bool:
+        """Whether the state has all that a certificate and a posterior need; any better one has."""
+        ...
+
+
+def ascend(
+    problem: Ascending,
+    state: Any,
+    tolerances: tuple[float, float],
+    max_iterations: int = 200,
+    enough: float = -np.inf,
+    progress: Callable[[dict[str, float]], None] | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """The state that the iteration ends with, and how it went.
+
+    Parameters
+    ----------
+    tolerances : of the residuals of mean and covariance.
+    enough : an iteration that raises the bound by less is the last one.
+    progress : called with the numbers of each iteration.
+
+    Notes
+    -----
+    A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
+    """
+    history: dict[str, list[float]] = {"elbo": [], "mean_residual": [], "covariance_residual": []}
+
+    def converged() -> bool:
+        certificate = problem.certificate(state)
+        for name, value in certificate.items():
+            history[name].append(value)
+        if progress is not None:
+            progress(certificate)
+        residuals = (certificate["mean_residual"], certificate["covariance_residual"])
+        return all(residual <= limit for residual, limit in zip(residuals, tolerances))
+
+    interrupted = False
+    done = problem.complete(state) and converged()
+    try:
+        while not done and len(history["elbo"]) <= max_iterations:
+            before = state
+            state = problem.improve(state)
+            done = converged()
+            if state is before:  # no step raises the bound any more: rounding is reached
+                break
+            if state.elbo - before.elbo < enough:
+                state = max(before, state, key=lambda one: one.elbo)
+                break
+    except KeyboardInterrupt:
+        if not problem.complete(state):
+            raise
+        interrupted = True
+    log = problem.log
+    return state, {
+        **history,
+        "n_iter": max(0, len(history["elbo"]) - 1),
+        "converged": done,
+        "interrupted": interrupted,
+        "cg_iterations": log.iterations,
+        "cg_residuals": log.residuals,
+        "factor_breakdowns": log.breakdowns,
+        "preconditioner_fallbacks": log.fallbacks,
+    }

@@ -12,7 +12,7 @@ from npvi.batching import map_rows
 from npvi.kernels.base import Kernel
 from npvi.kernels.stationary import Stationary
 
-__all__ = ["diagonal", "evaluate", "evaluate_distances", "matrix"]
+__all__ = ["diagonal", "distance_slopes", "evaluate", "evaluate_distances", "matrix"]
 
 _LARGEST = 2**17
 
@@ -66,6 +66,43 @@ def evaluate_distances(kernel: Stationary, r2: np.ndarray) -> np.ndarray:
     """
     leaves, structure = jax.tree.flatten(kernel)
     return map_rows(partial(_distances, structure, leaves), (r2,), largest=_LARGEST)[0]
+
+
+def distance_slopes(kernel: Stationary, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
+    """The covariance at each squared scaled distance, its derivative there, and those in the kernel's own numbers.
+
+    The last, in the order of the kernel's leaves, are None for those that are arrays (length scales, which are in r²).
+
+    >>> from npvi.kernels import RBF
+    >>> value, slope, _ = distance_slopes(RBF(variance=2.0), np.array([0.0]))
+    >>> value, slope
+    (array([2.]), array([-1.]))
+    """
+    leaves, structure = jax.tree.flatten(kernel)
+    numbers = tuple(index for index, leaf in enumerate(leaves) if not np.ndim(leaf))
+    function = partial(_slopes, (structure, numbers), leaves)
+    value, slope, *others = map_rows(function, (r2,), results=2 + len(numbers), largest=_LARGEST)
+    in_leaves: list[np.ndarray | None] = [None] * len(leaves)
+    for index, part in zip(numbers, others):
+        in_leaves[index] = part
+    return value, slope, in_leaves
+
+
+@partial(jax.jit, static_argnums=0)
+def _slopes(static: Any, leaves: list, r2: jax.Array) -> tuple[jax.Array, ...]:
+    structure, numbers = static
+
+    def covariance(r2: jax.Array, *chosen: jax.Array) -> jax.Array:
+        every = list(leaves)
+        for index, leaf in zip(numbers, chosen):
+            every[index] = leaf
+        kernel = jax.tree.unflatten(structure, every)
+        return kernel.variance * kernel.correlation(r2)
+
+    chosen = [jax.numpy.asarray(leaves[index]) for index in numbers]
+    both = jax.value_and_grad(covariance, argnums=tuple(range(1 + len(numbers))))
+    value, slopes = jax.vmap(both, in_axes=(0, *(None for _ in numbers)))(r2, *chosen)
+    return value, *slopes
 
 
 def diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:

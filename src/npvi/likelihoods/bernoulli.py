@@ -10,6 +10,7 @@ from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.links import PROBABILITY
+from npvi.likelihoods.logistic_normal import expected_softplus
 from npvi.likelihoods.support import BINARY
 
 __all__ = ["Bernoulli"]
@@ -40,6 +41,9 @@ class Bernoulli(Likelihood):
     def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
         # both links are symmetric: 1 − link(f) = link(−f), without loss of digits
         return self.links[self.link].log_mean((2.0 * y - 1.0) * f)
+
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array | None:
+        return -expected_softplus((1.0 - 2.0 * y) * m, v) if self.link == "logit" else None
 
     def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
         return self.links[self.link].mean(f)

@@ -11,6 +11,7 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.log_gamma import log_binomial
+from npvi.likelihoods.logistic_normal import expected_softplus
 from npvi.likelihoods.support import COUNTS, TRIALS
 
 __all__ = ["Binomial", "check_trials"]
@@ -48,6 +49,13 @@ class Binomial(Likelihood):
         # both links are symmetric: 1 − link(f) = link(−f), without loss of digits
         log_mean = self.links[self.link].log_mean
         return log_binomial(trials, y) + y * log_mean(f) + (trials - y) * log_mean(-f)
+
+    def expected_log_prob(
+        self, y: jax.Array, m: jax.Array, v: jax.Array, trials: jax.Array | float = 1.0, **row: Any
+    ) -> jax.Array | None:
+        if self.link != "logit":
+            return None
+        return log_binomial(trials, y) + y * m - trials * expected_softplus(m, v)
 
     def conditional_mean(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         return trials * self.links[self.link].mean(f)

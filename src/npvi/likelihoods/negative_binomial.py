@@ -12,6 +12,7 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.links import RATE, softplus
 from npvi.likelihoods.log_gamma import log_rising
+from npvi.likelihoods.logistic_normal import expected_softplus
 from npvi.likelihoods.support import COUNTS
 
 __all__ = ["NegativeBinomial", "initial_dispersion"]
@@ -52,10 +53,19 @@ class NegativeBinomial(Likelihood):
         return self.link == "exp"
 
     def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
-        r = self.dispersion
-        log_odds = self.links[self.link].log_mean(f) + jnp.log(exposure) - jnp.log(r)
-        constant = log_rising(r, y) - log_rising(1.0, y)
-        return constant - y * softplus(-log_odds) - r * softplus(log_odds)
+        log_odds = self.links[self.link].log_mean(f) + jnp.log(exposure) - jnp.log(self.dispersion)
+        return self._constant(y) - y * softplus(-log_odds) - self.dispersion * softplus(log_odds)
+
+    def _constant(self, y: jax.Array) -> jax.Array:
+        return log_rising(self.dispersion, y) - log_rising(1.0, y)
+
+    def expected_log_prob(
+        self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: Any
+    ) -> jax.Array | None:
+        if self.link != "exp":
+            return None
+        log_odds = m + jnp.log(exposure) - jnp.log(self.dispersion)
+        return self._constant(y) + y * log_odds - (y + self.dispersion) * expected_softplus(log_odds, v)
 
     def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         return exposure * self.links[self.link].mean(f)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from npvi.kernels import Stationary, evaluate, evaluate_distances
+from npvi.kernels import Stationary, distance_slopes, evaluate
 from npvi.parallel import over_chunks
 from npvi.precision import float64
 from npvi.priors.conditionals import PAIRS, list_distances, list_pairs, prepare
@@ -65,17 +65,17 @@ def expected_log_density_gradient(
         some = visit[start : start + step]
         groups = -(-len(some) // LANES)
         size = groups * pairs * LANES
-        # every chunk has the same size, so that one compilation serves; what is beyond `size` has weight 0
-        full = -(-step // LANES) * pairs * LANES
         if stationary:
-            points = [np.zeros(full)]
-            over_chunks(list_distances, groups, some, graph.parents, padding, scaled, scaled, points[0], grain=16)
-            values = evaluate_distances(kernel, points[0][:size])
+            distances = np.empty(size)
+            over_chunks(list_distances, groups, some, graph.parents, padding, scaled, scaled, distances, grain=16)
+            values, slopes, in_leaves = distance_slopes(kernel, distances)
         else:
+            # every chunk has the same size, so that one compilation serves; what is beyond `size` has weight 0
+            full = -(-step // LANES) * pairs * LANES
             points = [np.zeros((full, X.shape[1])) for _ in range(2)]
             over_chunks(list_pairs, groups, some, graph.parents, padding, X, X, *points, grain=16)
             values = evaluate(kernel, points[0][:size], points[1][:size])
-        G = np.zeros(full)
+        G = np.zeros(size if stationary else full)
         arguments = (
             some,
             graph.parents,
@@ -89,13 +89,12 @@ def expected_log_density_gradient(
             G[:size].reshape(groups, pairs, LANES),
         )
         in_nugget += sum(over_chunks(_block_gradient, groups, *arguments, grain=16))
-        with float64():
-            if stationary:
-                found, slopes = _pull_back_distances(structure, leaves, points[0], G)
-                tail = (np.asarray(slopes)[:size].reshape(groups, pairs, LANES), scaled)
-                parts = over_chunks(_along_inputs, groups, some, graph.parents, padding, *tail, grain=16)
-                in_scales += sum(parts)
-            else:
+        if stationary:
+            found = [np.zeros(1) if part is None else G @ part for part in in_leaves]
+            tail = (G.reshape(groups, pairs, LANES), slopes.reshape(groups, pairs, LANES), scaled)
+            in_scales += sum(over_chunks(_along_inputs, groups, some, graph.parents, padding, *tail, grain=16))
+        else:
+            with float64():
                 found = _pull_back_pairs(structure, leaves, *points, G)
         totals = [total + np.asarray(part) for total, part in zip(totals, found)]
     scale = graph.n_points / len(visit)
@@ -106,15 +105,6 @@ def expected_log_density_gradient(
         by_input = 2.0 * scale * in_scales / lengths
         gradient.length_scale = by_input if lengths.ndim else np.asarray(by_input.sum())
     return PriorGradient(gradient, -scale * in_nugget)
-
-
-@partial(jax.jit, static_argnums=0)
-def _pull_back_distances(structure: Any, leaves: list, r2: jax.Array, G: jax.Array) -> tuple:
-    def covariance(leaves: list, r2: jax.Array) -> jax.Array:
-        kernel = jax.tree.unflatten(structure, leaves)
-        return kernel.variance * kernel.correlation(r2)
-
-    return jax.vjp(covariance, leaves, r2)[1](G)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -196,8 +186,8 @@ def _block_gradient(start, stop, rows, parents, padding, nugget, b, d, functions
 
 
 @njit(cache=True, nogil=True)
-def _along_inputs(start, stop, rows, parents, padding, slopes, scaled):
-    """Σ slopes · (Δ_c)² for each input c, over all pairs of all blocks."""
+def _along_inputs(start, stop, rows, parents, padding, G, slopes, scaled):
+    """Σ G · slopes · (Δ_c)² for each input c, over all pairs of all blocks."""
     K = parents.shape[1]
     d = scaled.shape[1]
     total = np.zeros(d)
@@ -212,7 +202,7 @@ def _along_inputs(start, stop, rows, parents, padding, slopes, scaled):
             for i in range(missing, K + 1):
                 row = i * (i + 1) // 2
                 for j in range(missing, i):
-                    slope = slopes[group, row + j, lane]
+                    slope = G[group, row + j, lane] * slopes[group, row + j, lane]
                     for c in range(d):
                         gap = scaled[at[i], c] - scaled[at[j], c]
                         total[c] += slope * gap * gap

@@ -1,4 +1,4 @@
-"""The command line: fit, predict, score, diagnose, info and demo."""
+"""The command line: fit, predict, score, diagnose, info, data and demo."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from npvi.cli.data import data
 from npvi.cli.demo import demo
 from npvi.cli.diagnose import diagnose
 from npvi.cli.fit import fit
@@ -50,12 +51,13 @@ def _root(
     npvi score birds.npvi test.csv
     npvi diagnose birds.npvi test.csv --plot diagnosis.png
     npvi info birds.npvi
+    npvi data precipitation
 
     npvi COMMAND --help explains each with examples.
     """
 
 
-for _command in (fit, predict, score, diagnose, info, demo):
+for _command in (fit, predict, score, diagnose, info, data, demo):
     app.command()(_command)
 
 

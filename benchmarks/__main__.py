@@ -18,6 +18,7 @@ _NAMES = (
     "recovery",
     "growth",
     "gpboost",
+    "gcn",
 )
 
 

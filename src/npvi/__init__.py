@@ -9,11 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from npvi import graph, kernels, likelihoods, posteriors
+    from npvi import datasets, graph, kernels, likelihoods, networks, posteriors
     from npvi.diagnostics import Diagnosis, diagnose
     from npvi.estimators import GPClassifier, GPRegressor, log_score_scorer
+    from npvi.inference.stochastic import SGD
     from npvi.likelihoods import Custom as Likelihood
     from npvi.model_selection import GridResult, grid_search
+    from npvi.networks import Recognizer, fit_network, fit_network_on_simulations, stream_posterior
     from npvi.parameters import bounded, fixed, positive
     from npvi.persistence import load
     from npvi.splitters import LeaveLocationOut, SpatialBlockSplit
@@ -21,15 +23,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "SGD",
     "Diagnosis",
     "GPClassifier",
     "GPRegressor",
     "GridResult",
     "LeaveLocationOut",
     "Likelihood",
+    "Recognizer",
     "SpatialBlockSplit",
     "bounded",
+    "datasets",
     "diagnose",
+    "fit_network",
+    "fit_network_on_simulations",
     "fixed",
     "graph",
     "grid_search",
@@ -37,8 +44,10 @@ __all__ = [
     "likelihoods",
     "load",
     "log_score_scorer",
+    "networks",
     "positive",
     "posteriors",
+    "stream_posterior",
 ]
 
 _HOMES = {
@@ -48,14 +57,19 @@ _HOMES = {
     "GridResult": "model_selection",
     "LeaveLocationOut": "splitters",
     "Likelihood": "likelihoods",
+    "Recognizer": "networks",
+    "SGD": "inference.stochastic",
     "SpatialBlockSplit": "splitters",
     "bounded": "parameters",
     "diagnose": "diagnostics",
+    "fit_network": "networks",
+    "fit_network_on_simulations": "networks",
     "fixed": "parameters",
     "grid_search": "model_selection",
     "load": "persistence",
     "log_score_scorer": "estimators",
     "positive": "parameters",
+    "stream_posterior": "networks",
 }
 
 #: names that are something else at home: a likelihood of your own is made by ``npvi.Likelihood(log_prob, params)``

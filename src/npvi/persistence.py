@@ -20,17 +20,23 @@ from npvi.likelihoods.softmax import Softmax
 from npvi.model_file import FORMAT, ModelFileError
 from npvi.parallel import threads
 from npvi.parameters import Parameter, Parametrised
-from npvi.posteriors import DrawsPosterior, FactorPosterior
-from npvi.priors import NNGP
+from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior
+from npvi.posteriors.low_rank import LowRankPosterior
+from npvi.priors import Prior
+from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors
 from npvi.sparse import Triangular
 
 __all__ = ["FORMAT", "ModelFileError", "describe", "load", "save"]
 
+#: the key under which a network of the user's own is kept
+_RECOGNIZER = "recognizer"
 _ESTIMATORS = ("GPRegressor", "GPClassifier")
 #: what stands before the names of a second model's arrays
 _COMPANION = "companion_"
 #: kinds of arrays that NumPy can only pickle: objects and its own strings
 _PICKLED = "OT"
+#: parameters that may be arrays
+_ARRAYS = ("order", "inducing")
 #: parameters that may be functions, and what those become
 _FUNCTIONS: dict[str, Callable[[Any], Parametrised]] = {"kernel": as_kernel, "likelihood": as_likelihood}
 
@@ -131,8 +137,6 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
     except ValueError:
         raise ModelFileError(f"this {name} is not fitted yet: call fit before save") from None
     graph, prior, part, data = model.graph_, model.prior_, model.linear_part_, model.data_
-    if not isinstance(prior, NNGP):
-        raise ModelFileError(f"a {type(prior).__name__} cannot be saved")
     kind, arrays = _function_arrays(model)
     arrays |= {
         "order": graph.order,
@@ -149,9 +153,12 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
     }
     if data.weight is not None:
         arrays["weight"] = data.weight
+    if isinstance(model.structure_, InducingPoints):
+        arrays["inducing"] = model.structure_.points
     parameters = model.get_params(deep=False)
-    if not isinstance(parameters["order"], str):
-        arrays["parameter_order"] = np.asarray(parameters.pop("order"))
+    for parameter in _ARRAYS:
+        if not isinstance(parameters[parameter], str):
+            arrays[f"parameter_{parameter}"] = np.asarray(parameters.pop(parameter))
     names = getattr(model, "feature_names_in_", None)
     metadata = {
         "npvi": __version__,
@@ -160,6 +167,7 @@ def _pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
         "kernel": _config(model.kernel_),
         "likelihood": _config(model.likelihood_),
         "nugget": prior.nugget,
+        "prior": model.structure_.kind,
         "posterior": kind,
         "linear_part": {"constant": part.constant, "names": list(part.names)},
         "coefficients": {name: list(both) for name, both in model._coefficients().items()},
@@ -214,6 +222,8 @@ def _posterior_arrays(posterior: Any) -> tuple[str, dict[str, np.ndarray]]:
             "factor_diagonal": posterior.factor.diagonal,
             "factor_edges": posterior.factor.edges,
         }
+    if isinstance(posterior, LowRankPosterior):  # the prior has the rest
+        return "low_rank", arrays
     if isinstance(posterior, DrawsPosterior):
         return "draws", {**arrays, "variance": posterior.variance, "draws": posterior.draws}
     raise ModelFileError(f"a {type(posterior).__name__} cannot be saved")
@@ -231,6 +241,8 @@ def _plain_parameter(name: str, value: Any) -> Any:
         return _config(value)
     if isinstance(value, Parameter):
         return parameter_config(value)
+    if name == "network" and hasattr(value, "to_text"):  # a recognizer
+        return {_RECOGNIZER: value.to_text()}
     if name in _FUNCTIONS and callable(value):  # the user's own
         return _config(_FUNCTIONS[name](value))
     if name == "coords" and isinstance(value, list | tuple | np.ndarray):
@@ -277,12 +289,13 @@ def _unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Map
     name = metadata["estimator"]
     if name not in _ESTIMATORS:
         raise ValueError(f"it holds a {name!r}, which this version does not know")
+    if metadata["parameters"].get("method") == "npvi-nn":
+        import npvi.networks  # noqa: F401 - whose settings may be among the parameters
     kernel, likelihood = from_config(metadata["kernel"], custom), from_config(metadata["likelihood"], custom)
     likelihood.validate()
     _check_arrays(metadata, arrays, likelihood)
     parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
-    if "parameter_order" in arrays:
-        parameters["order"] = arrays["parameter_order"]
+    parameters |= {name: arrays[f"parameter_{name}"] for name in _ARRAYS if f"parameter_{name}" in arrays}
     model = getattr(estimators, name)(**parameters)
     kernel.validate(arrays["X"].shape[1])
     y = likelihood.check_response(arrays["y"])
@@ -291,8 +304,10 @@ def _unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Map
     model.kernel_, model.likelihood_, model.graph_ = kernel, likelihood, graph
     model.nugget_ = float(metadata["nugget"])
     with threads(model.n_jobs):
-        model.prior_ = NNGP(kernel, model.nugget_, arrays["X"], graph)
-    model.posterior_, model.trend_ = _functions(metadata["posterior"], arrays, graph, likelihood)
+        kind = metadata.get("prior", NearestNeighbors.kind)  # older files have no other
+        model.structure_ = InducingPoints(kind, arrays["inducing"]) if kind in LOW_RANK else NearestNeighbors()
+        model.prior_ = model.structure_.prior(kernel, model.nugget_, arrays["X"], graph)
+        model.posterior_, model.trend_ = _functions(metadata["posterior"], arrays, model.prior_, likelihood)
     part = metadata["linear_part"]
     columns = (arrays["coords"], arrays["covariates"])
     model.linear_part_ = LinearPart(
@@ -319,15 +334,19 @@ def _unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Map
 def _restored_parameter(value: Any, custom: Mapping[str, Callable]) -> Any:
     if not isinstance(value, dict):
         return value
+    if _RECOGNIZER in value:
+        from npvi.networks import Recognizer  # rarely needed
+
+        return Recognizer.from_text(value[_RECOGNIZER])
     return parameter_from_config(value) if "parameter" in value else from_config(value, custom)
 
 
-def _functions(kind: str, arrays: dict[str, np.ndarray], graph: Graph, likelihood: Any) -> tuple[Any, Any]:
+def _functions(kind: str, arrays: dict[str, np.ndarray], prior: Prior, likelihood: Any) -> tuple[Any, Any]:
     """The posterior and the coefficients of the mean, of all latent functions."""
     posteriors, trends = [], []
     for prefix in _prefixes(likelihood):
         own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        posteriors.append(_posterior(kind, own, graph))
+        posteriors.append(_posterior(kind, own, prior))
         trends.append(Trend(own["coefficients"], own["coefficient_covariance"], own["sensitivity"]))
     if not isinstance(likelihood, Softmax):
         return posteriors[0], trends[0]
@@ -337,10 +356,15 @@ def _functions(kind: str, arrays: dict[str, np.ndarray], graph: Graph, likelihoo
     return StackedPosterior(posteriors), StackedTrend(trends)
 
 
-def _posterior(kind: str, arrays: dict[str, np.ndarray], graph: Graph) -> FactorPosterior | DrawsPosterior:
+def _posterior(kind: str, arrays: dict[str, np.ndarray], prior: Prior) -> Posterior:
     mean, site_precision = arrays["mean"], arrays["site_precision"]
+    if kind == "low_rank":
+        closed = prior.factor(site_precision, prior.routes[0])
+        if not closed.finite:
+            raise ValueError("its site_precision makes no posterior")
+        return LowRankPosterior(mean, closed)
     if kind == "factor":
-        factor = Triangular(graph, arrays["factor_diagonal"], arrays["factor_edges"])
+        factor = Triangular(prior.graph, arrays["factor_diagonal"], arrays["factor_edges"])
         return FactorPosterior(mean, factor, site_precision)
     return DrawsPosterior(mean, arrays["draws"], arrays["variance"], site_precision)
 
@@ -401,6 +425,9 @@ def _expected(
     kinds: dict[str, tuple[tuple[type, ...], tuple[int, ...]]] = {}
     if "weight" in arrays:
         shapes["weight"] = (n,)
+    low_rank = metadata.get("prior") in LOW_RANK
+    if low_rank:
+        shapes["inducing"] = (max(1, len(arrays["inducing"])), n_coords)
     own: dict[str, tuple[int, ...]] = {"mean": (n,), "site_precision": (n,), "coefficients": (p,)}
     own |= {"coefficient_covariance": (p, p), "sensitivity": (n, p)}
     if metadata["posterior"] == "factor":
@@ -410,7 +437,7 @@ def _expected(
         for prefix in prefixes:
             draws = arrays[prefix + "draws"]
             kinds[prefix + "draws"] = ((np.float32, np.float64), (n, max(1, draws.shape[-1] if draws.ndim else 1)))
-    else:
+    elif metadata["posterior"] != "low_rank" or not low_rank:
         raise ValueError(f"it holds a posterior {metadata['posterior']!r}, which this version does not know")
     shapes |= {prefix + name: shape for prefix in prefixes for name, shape in own.items()}
     kinds |= {"order": ((np.int64,), (n,)), "parents": ((np.int32,), (n, k)), "spatial": ((np.int32,), (n,))}

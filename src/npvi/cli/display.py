@@ -133,6 +133,10 @@ class _Bar:
             self._update("solving for the first guess", None, 0.0)
         elif stage == "iteration":
             self._iterate(numbers)
+        elif stage == "epoch":
+            epoch = int(numbers["epoch"]) + 1
+            text = f"epoch {epoch:,} of {int(numbers['of']):,}: bound about {numbers['elbo']:,.1f}"
+            self._update(text, numbers["of"], epoch)
         elif stage == "predict":
             self._update(f"predicting {int(numbers['of']):,} rows", numbers["of"], numbers["rows"])
         else:

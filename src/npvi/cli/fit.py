@@ -88,6 +88,33 @@ def fit(
             rich_help_panel=_MODEL,
         ),
     ] = "full",
+    optimizer: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="How the posterior of --method npvi is found: closed (by closed forms, fast), sgd (by stochastic "
+            "gradients, the paper's AdaGrad) or adam.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "closed",
+    prior: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="nngp: each point looks at its neighbours; fitc or nystrom: all points share inducing points, which "
+            "follow broad, smooth surfaces only.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "nngp",
+    inducing: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Inducing points of --prior fitc and nystrom; more is slower and closer to exact.",
+            min=1,
+            rich_help_panel=_MODEL,
+        ),
+    ] = 200,
     mean: Annotated[
         str | None,
         typer.Option(
@@ -194,6 +221,20 @@ def fit(
         typer.Option(metavar="N", help="Processor cores to use; all unless given.", min=1, rich_help_panel=_RUN),
     ] = None,
     max_iter: Annotated[int, typer.Option(metavar="N", help="Most iterations.", min=1, rich_help_panel=_RUN)] = 200,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="With --optimizer sgd or adam: passes through the table.", min=1, rich_help_panel=_RUN
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --optimizer sgd or adam: file that keeps where training is; the same command goes on from it.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File to save the model to, such as model.npvi.", rich_help_panel=_RUN),
@@ -245,7 +286,11 @@ def fit(
         learn = not tries if learn is None else learn
         # the cuts of an ordinal likelihood are the level already
         mean = mean or ("zero" if name == "ordinal" else "constant")
-        settings.check_choices({"--mean": mean, "--rule": rule, "--order": order, "--method": method})
+        settings.check_choices(
+            {"--mean": mean, "--rule": rule, "--order": order, "--method": method, "--optimizer": optimizer}
+        )
+        gradients = settings.make_optimizer(optimizer, method, epochs, checkpoint)
+        settings.check_choices({"--prior": prior})
         noisy = settings.make_likelihood(name, link)
         settings.check_given(given, kernel, noisy)
         columns = _Columns(
@@ -266,6 +311,9 @@ def fit(
             nugget=parts.nugget,
             mean=mean,
             method=method,
+            optimizer=gradients,
+            prior=prior,
+            n_inducing=inducing,
             learn=learn,
             coords=columns.coords,
             coefficient_scale=coefficient_scale,

@@ -114,12 +114,16 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
         constant, effect = "constant mean" if len(part.names) == 1 else "constant", f"effect of {name}"
         label = name.replace("constant", constant, 1) if name.partition("[")[0] == "constant" else effect
         pairs[label] = f"{number(value)} ± {number(error, 2)}"
-    pairs["neighbours"] = number(model.n_neighbors)
+    if model.prior == "nngp":
+        pairs["neighbours"] = number(model.n_neighbors)
+    else:
+        pairs["inducing points"] = f"{len(model.structure_.points):,} ({model.prior})"
     pairs["posterior"] = _METHODS[model.method]
     learning = info.get("learning")
     pairs["numbers"] = f"learned, {learning['evaluations']} evaluations" if learning else "as given, not learned"
     pairs["ELBO"] = f"{model.elbo_:,.2f} ({model.elbo_ / model.graph_.n_points:.4f} per row)"
-    pairs["converged"] = "yes" if info["converged"] else "NO: the result is not the optimum yet; raise --max-iter"
+    longer = "--epochs" if info.get("optimizer") == "sgd" else "--max-iter"
+    pairs["converged"] = "yes" if info["converged"] else f"NO: the result is not the optimum yet; raise {longer}"
     pairs["iterations"] = str(info["n_iter"])
     pairs["residuals"] = f"mean {info['mean_residual'][-1]:.1e}, covariance {info['covariance_residual'][-1]:.1e}"
     laps = info["seconds"]

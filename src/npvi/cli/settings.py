@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "check_given",
     "kernel_parameters",
     "make_likelihood",
+    "make_optimizer",
     "make_parts",
     "parse_fixed",
     "parse_grid",
@@ -52,6 +54,8 @@ _IN_LOGARITHMS = ("lognormal", "censored_lognormal")
 _CHOICES = {
     "--mean": ["constant", "zero", "linear"],
     "--method": ["full", "npvi"],
+    "--optimizer": ["closed", "sgd", "adam"],
+    "--prior": ["nngp", "fitc", "nystrom"],
     "--rule": ["nearest", "paper"],
     "--order": ["maximin", "grid", "random", "given"],
 }
@@ -116,6 +120,24 @@ def check_choices(options: dict[str, str]) -> None:
     for option, value in options.items():
         if value not in _CHOICES[option]:
             raise unknown_name(f"{option} cannot be", value, _CHOICES[option])
+
+
+def make_optimizer(name: str, method: str, epochs: int | None, checkpoint: Path | None) -> Any:
+    """What the estimators call `optimizer`.
+
+    >>> make_optimizer("closed", "full", None, None)
+    'closed'
+    """
+    if name == "closed":
+        if epochs is not None or checkpoint is not None:
+            raise InputError("--epochs and --checkpoint go with --optimizer sgd or adam")
+        return name
+    if method != "npvi":
+        raise InputError(f"--optimizer {name} goes with --method npvi, not {method}")
+    from npvi.inference.stochastic import SGD
+
+    settings = SGD("adagrad" if name == "sgd" else name, checkpoint=checkpoint)
+    return settings if epochs is None else settings.replace(epochs=epochs)
 
 
 # -- the parts of a model ---------------------------------------------------------------------------------------------

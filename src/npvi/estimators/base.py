@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -26,6 +26,7 @@ from npvi.inference.learner import Learned, Table, learn, parameter_table
 from npvi.inference.learning import Model
 from npvi.inference.search_space import unwrapped
 from npvi.inference.starting import starting_model
+from npvi.inference.stochastic import SGD, fit_stochastic
 from npvi.joint import JointSampler
 from npvi.kernels import Kernel, as_kernel
 from npvi.likelihoods import Likelihood, as_likelihood
@@ -35,7 +36,9 @@ from npvi.parallel import threads
 from npvi.parameters import Parameter
 from npvi.posteriors import Posterior
 from npvi.predictive import Predictive
-from npvi.priors import NNGP
+from npvi.priors import NNGP, Prior
+from npvi.priors.inducing import choose_inducing
+from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Structure
 
 __all__ = ["BaseGP"]
 
@@ -61,7 +64,7 @@ class BaseGP(BaseEstimator):
     """What both estimators share; the parameters are documented in `GPRegressor`."""
 
     graph_: Graph
-    prior_: NNGP
+    prior_: Prior
     posterior_: Posterior
     trend_: Trend
     companion_: BaseGP | None
@@ -75,9 +78,15 @@ class BaseGP(BaseEstimator):
         mean="constant",
         method="full",
         prior="nngp",
+        optimizer="closed",
         n_neighbors=20,
         rule="nearest",
         order="maximin",
+        inducing="kmeans",
+        n_inducing=200,
+        network="sites",
+        solve="cg",
+        refine=0,
         learn=True,
         coords=None,
         coefficient_scale=None,
@@ -93,9 +102,15 @@ class BaseGP(BaseEstimator):
         self.mean = mean
         self.method = method
         self.prior = prior
+        self.optimizer = optimizer
         self.n_neighbors = n_neighbors
         self.rule = rule
         self.order = order
+        self.inducing = inducing
+        self.n_inducing = n_inducing
+        self.network = network
+        self.solve = solve
+        self.refine = refine
         self.learn = learn
         self.coords = coords
         self.coefficient_scale = coefficient_scale
@@ -180,6 +195,8 @@ class BaseGP(BaseEstimator):
                 if isinstance(self.likelihood, str):
                     likelihood = likelihood.replace(**likelihood.initial_parameters(y, **row))
                 model = starting_model(kernel, named, nugget, likelihood, places, y, row)
+                structure = self._structure(model, places, seed)
+                model = replace(model, structure=structure)
                 learned = learn(
                     table,
                     model,
@@ -192,26 +209,26 @@ class BaseGP(BaseEstimator):
                 clock.lap("learn")
             else:
                 nugget = _NUGGET if nugget is None else nugget
+                structure = self._structure(Model(kernel, nugget, likelihood), places, seed)
                 graph = self._graph(kernel.coordinates(places), seed, previous, len(y))
                 if previous is not None and previous.graph_ is graph:
                     start = Start(previous.posterior_.mean, previous.posterior_.variance)
                 clock.lap("graph")
             sorted_ = table.take(graph.order)
             data = Data(likelihood, sorted_.data.y, sorted_.data.row, sorted_.data.weight)
-            prior = NNGP(kernel, nugget, sorted_.X, graph)
+            prior: Any = structure.prior(kernel, nugget, sorted_.X, graph)
             if learned is None:
                 validation.warn_about_scale(prior, np.random.default_rng(0))
             clock.lap("prior")
             progress.report("prior", points=len(y))
-            fit = self._infer(
-                prior, data, MeanFunction(prior, sorted_.basis, self._coefficient_precision(part, data)), start
-            )
+            mean_function = MeanFunction(prior, sorted_.basis, self._coefficient_precision(part, data))
+            fit = self._infer(prior, data, mean_function, start, seed)
             trend = fit.trend
             clock.lap("inference")
         prior.forget_precision()
         self.kernel_, self.likelihood_, self.nugget_ = kernel, likelihood, float(nugget)
         self.graph_, self.prior_, self.posterior_ = graph, prior, fit.posterior
-        self.linear_part_, self.trend_, self.data_ = part, trend, data
+        self.linear_part_, self.trend_, self.data_, self.structure_ = part, trend, data, structure
         self.basis_ = sorted_.basis
         self.elbo_ = fit.elbo
         self.fit_info_ = {**fit.info, "seconds": clock.laps}
@@ -223,6 +240,10 @@ class BaseGP(BaseEstimator):
         if learned is not None and learned.second is not None:
             second = learned.second.model
             settings = {"kernel": second.kernel, "nugget": second.nugget, "likelihood": second.likelihood}
+            if isinstance(structure, InducingPoints):  # those it was learned with
+                settings["inducing"] = structure.points
+            if isinstance(self.optimizer, SGD):
+                settings["optimizer"] = self.optimizer.for_companion()
             other = copy.copy(self).set_params(learn=False, **settings)  # names and labels are kept
             self.companion_, self.companion_weight_ = other._fit(X, y, weight, row), learned.weight
         if fit.info["interrupted"]:
@@ -230,12 +251,49 @@ class BaseGP(BaseEstimator):
                 f"fit interrupted after {fit.info['n_iter']} iterations; the model holds the last good state, which "
                 "hasn't converged"
             )
-        if not fit.info["converged"]:
+        if not fit.info["converged"] and self.method != "npvi-nn":  # which says by itself how far it is
             warnings.warn(_not_converged(fit.info, self.max_iter), UserWarning, stacklevel=3)
         return self
 
-    def _infer(self, prior: NNGP, data: Data, mean_function: MeanFunction, start: Start | None) -> Any:
+    def _structure(self, model: Model, places: NDArray[np.float64], seed: int) -> Structure:
+        """How the process is approximated; inducing points are chosen here, once, and held while learning."""
+        if self.prior not in LOW_RANK:
+            return NearestNeighbors()
+        if self.method == "npvi-nn" or self.optimizer != "closed":
+            raise ValueError(
+                f"prior={self.prior!r} goes with method='full' or 'npvi' and optimizer='closed', got method="
+                f"{self.method!r} and optimizer={self.optimizer!r}: change those, or use prior='nngp'"
+            )
+        if self.learn and isinstance(model.likelihood, Softmax):
+            raise ValueError(
+                f"with prior={self.prior!r} nothing can be learned from three or more labels: pass learn=False with a "
+                "kernel of your own, learn='grid', or prior='nngp'"
+            )
+        if self.prior == "nystrom" and model.nugget == 0.0:
+            raise ValueError(
+                "prior='nystrom' needs a positive nugget, because without one its covariance is singular; got 0. Leave "
+                "nugget out, give one such as 1e-4, or use prior='fitc'"
+            )
+        points = choose_inducing(self.inducing, self.n_inducing, model.kernel, places, seed)
+        return InducingPoints(self.prior, points)
+
+    def _infer(self, prior: Any, data: Data, mean_function: MeanFunction, start: Start | None, seed: int) -> Any:
         """The posterior at these hyper-parameters: a `Fit`, or the like for several classes."""
+        if self.method == "npvi-nn":
+            if isinstance(data.likelihood, Softmax):
+                raise ValueError(
+                    "method='npvi-nn' recognises the posterior of one function, and three labels or more have one "
+                    "each: use method='full' or 'npvi'"
+                )
+            from npvi.networks.inference import infer  # rarely needed
+
+            def report(numbers: dict[str, float]) -> None:
+                progress.report("iteration", **numbers)
+
+            fit, self.recognizer_ = infer(self.network, self.solve, self.refine, data, mean_function, seed, report)
+            return fit
+        if self.optimizer != "closed":
+            return self._by_gradients(prior, data, mean_function, start, seed)
         solve: Any = fit_posterior
         if isinstance(data.likelihood, Softmax):
             from npvi.inference.softmax import fit_softmax  # rarely needed
@@ -251,6 +309,22 @@ class BaseGP(BaseEstimator):
             max_iterations=self.max_iter,
             progress=lambda numbers: progress.report("iteration", **numbers),
         )
+
+    def _by_gradients(
+        self, prior: NNGP, data: Data, mean_function: MeanFunction, start: Start | None, seed: int
+    ) -> Any:
+        """The paper's own way to its posterior."""
+        if isinstance(data.likelihood, Softmax):
+            raise ValueError(
+                "optimizer='sgd' is for one latent function, and three or more labels have one each: use "
+                "optimizer='closed'"
+            )
+        settings = SGD() if self.optimizer == "sgd" else self.optimizer
+
+        def report(numbers: dict[str, float]) -> None:
+            progress.report("epoch", of=settings.epochs, **numbers)
+
+        return fit_stochastic(FAMILIES["npvi"](prior), prior, data, mean_function, start, settings, seed, report)
 
     def _fit_by_grid(self, X: NDArray, y: NDArray, weight: NDArray | None, row: dict[str, Any]) -> Self:
         """The paper's way: the length scale that scores best on a validation split, then all rows with that one."""
@@ -287,8 +361,22 @@ class BaseGP(BaseEstimator):
             raise ValueError(f"tol must be a positive number, got {self.tol!r}")
         if not (self.n_jobs is None or (isinstance(self.n_jobs, Integral) and self.n_jobs != 0)):
             raise ValueError(f"n_jobs must be None (all cores), a number of threads, or -1, -2, …; got {self.n_jobs!r}")
+        if self.method == "npvi-nn":
+            from npvi.networks.inference import check_network  # rarely needed
+
+            check_network(self.network, self.solve, self.refine)
+        self._check_optimizer()
         validation.check_count("n_neighbors", self.n_neighbors)
+        validation.check_count("n_inducing", self.n_inducing)
         validation.check_count("max_iter", self.max_iter)
+
+    def _check_optimizer(self) -> None:
+        if isinstance(self.optimizer, SGD):
+            self.optimizer.validate()
+        elif self.optimizer not in ("closed", "sgd"):
+            raise ValueError(f"optimizer must be 'closed', 'sgd' or an npvi.SGD; got {self.optimizer!r}")
+        if self.optimizer != "closed" and self.method != "npvi":
+            raise ValueError(f"optimizer={self.optimizer!r} goes with method='npvi'; got method={self.method!r}")
 
     def _parts(self, n_inputs: int) -> tuple[Kernel, Likelihood, float | None, dict[str, Parameter]]:
         """Kernel, likelihood and nugget with plain numbers inside, and what the user said about those."""
@@ -403,7 +491,7 @@ class BaseGP(BaseEstimator):
             bound for each.
         """
         check_is_fitted(self, "posterior_")
-        model = Model(self.kernel_, self.nugget_, self.likelihood_)
+        model = Model(self.kernel_, self.nugget_, self.likelihood_, self.structure_)
         table = Table(self.prior_.X, self.data_, self.basis_)
         start = Start(self.posterior_.mean, self.posterior_.variance)
         with threads(self.n_jobs):
@@ -476,10 +564,9 @@ class BaseGP(BaseEstimator):
             for start in range(0, len(X), _ROWS):
                 rows = visit[start : start + _ROWS]
                 given = self.prior_.conditional(places[rows])
-                known = np.einsum("ij,ij...->i...", given.weights, residual[given.neighbors])
-                mean[rows] = basis[rows] @ coefficients + known
-                unsure = self.posterior_.projected_variance(given.neighbors, given.weights)
-                unsure += self.trend_.projected_variance(basis[rows], given.neighbors, given.weights)
+                mean[rows] = basis[rows] @ coefficients + given.mean(residual)
+                unsure = given.projected_variance(self.posterior_)
+                unsure += self.trend_.projected_variance(basis[rows], given)
                 variance[rows] = (given.variance + unsure.T).T
                 progress.report("predict", rows=min(len(X), start + _ROWS), of=len(X))
         return Latent(places, basis, mean, variance)
@@ -516,7 +603,7 @@ class BaseGP(BaseEstimator):
 _CHOICES = {
     "mean": ("zero", "constant", "linear"),
     "method": tuple(FAMILIES),
-    "prior": ("nngp",),
+    "prior": ("nngp", *LOW_RANK),
     "learn": (True, False, "grid"),
 }
 
@@ -533,6 +620,11 @@ class _Clock:
 
 
 def _not_converged(info: dict[str, Any], max_iter: int) -> str:
+    if info.get("optimizer") == "sgd":
+        return (
+            f"stochastic gradients ended {info['expected_gain']:.3g} below the largest bound, as seen from there: "
+            "raise epochs or the learning rate, or use optimizer='closed'. See fit_info_"
+        )
     reached = max(info["mean_residual"][-1], info["covariance_residual"][-1])
     why = f"max_iter={max_iter} was reached" if info["n_iter"] >= max_iter else "no further step raises the bound"
     return f"the fit did not converge to tol: {why} at a residual of {reached:.1e}. See fit_info_"

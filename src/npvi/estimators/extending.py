@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from npvi.graph import extend_graph
 from npvi.inference import Data, Fit, MeanFunction, Start
 from npvi.parallel import threads
-from npvi.priors import NNGP
+from npvi.priors import Prior
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
@@ -20,7 +20,7 @@ __all__ = ["extend"]
 
 def extend(
     model: BaseGP, X: NDArray[np.float64], y: NDArray, weight: NDArray | None, row: dict[str, NDArray]
-) -> tuple[NNGP, Data, NDArray[np.float64], Fit]:
+) -> tuple[Prior, Data, NDArray[np.float64], Fit]:
     """The prior, the data, the basis and the fit of a model with more rows, at the hyper-parameters that it has.
 
     The new points come last in the order, each with its nearest earlier points as parents, so that what the prior says
@@ -46,9 +46,8 @@ def extend(
         basis = np.vstack([model.basis_, model.linear_part_.basis(X)])
         given = model.prior_.conditional(places)
         residual = model.posterior_.mean - model.basis_ @ model.trend_.coefficients
-        predicted = np.einsum("ij,ij...->i...", given.weights, residual[given.neighbors])
-        predicted += basis[len(old.y) :] @ model.trend_.coefficients
-        spread = (given.variance + model.posterior_.projected_variance(given.neighbors, given.weights).T).T
+        predicted = given.mean(residual) + basis[len(old.y) :] @ model.trend_.coefficients
+        spread = (given.variance + given.projected_variance(model.posterior_).T).T
         sites = None
         if predicted.ndim == 1:
             predicted, spread, new_sites = _told(data.take(np.arange(len(old.y), len(data.y))), predicted, spread)
@@ -58,9 +57,8 @@ def extend(
             np.concatenate([model.posterior_.variance, spread]),
             sites,
         )
-        fit = model._infer(
-            prior, data, MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_, data)), start
-        )
+        mean_function = MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_, data))
+        fit = model._infer(prior, data, mean_function, start, seed=0)
         _ = fit.trend  # computed here, in these threads
     prior.forget_precision()
     return prior, data, basis, fit

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.categorical import CategoricalPredictive
-from npvi.joint import JointPrediction, JointSampler
+from npvi.joint import JointSampler
 from npvi.parallel import threads
+from npvi.priors import Joint
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP, Latent
@@ -27,14 +28,14 @@ class _ClassSampler:
 
     def __init__(self, model: BaseGP, latent: Latent) -> None:
         self._model, self._latent = model, latent
-        self._prediction: JointPrediction | None = None
+        self._prediction: Joint | None = None
 
     def __call__(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """n draws, shape (rows, n, C)."""
         model, latent = self._model, self._latent
         if self._prediction is None:
             with threads(model.n_jobs):
-                self._prediction = JointPrediction(model.prior_, latent.places, model.n_neighbors)
+                self._prediction = model.prior_.joint(latent.places, model.n_neighbors)
         posteriors: Any = model.posterior_
         trends: Any = model.trend_
         draws = []

@@ -34,17 +34,36 @@ class GPRegressor(RegressorMixin, BaseGP):
     mean : {"constant", "linear", "zero"}
         Prior mean of f: a constant, which is learned; a linear function of the covariates (of all columns, where
         `coords` leaves none over); or zero. Covariates are part of it in any case.
-    method : {"full", "npvi"}
-        How the posterior is approximated: by the best Gaussian there is (beyond a thousand rows by draws), or by the
-        paper's, whose covariance has a sparse factor.
-    prior : {"nngp"}
-        How the Gaussian process is approximated.
+    method : {"full", "npvi", "npvi-nn"}
+        How the posterior is approximated: by the best Gaussian there is (beyond a thousand rows by draws), by the
+        paper's, whose covariance has a sparse factor, or by what a network recognises as that.
+    prior : {"nngp", "fitc", "nystrom"}
+        How the Gaussian process is approximated: each point given its nearest neighbours; or all of them through a few
+        inducing points, with the kernel's own variances ("fitc") or without ("nystrom", which needs a nugget). The
+        latter two see what is far apart and smooth, not what varies between inducing points, and cost
+        N · `n_inducing`² per iteration; there the best Gaussian is exact for any number of rows.
+    optimizer : {"closed", "sgd"} or SGD
+        How the paper's posterior is found: by closed forms, which is fast, or by the paper's stochastic gradients
+        (AdaGrad on batches of rows); ``npvi.SGD(optimizer="adam", epochs=1000)`` has its settings.
     n_neighbors : int
         Parents of each point, and training points that a prediction looks at. N − 1 or more means all.
     rule : {"nearest", "paper"}
         How parents are chosen.
     order : {"maximin", "grid", "random", "given"} or permutation
         Order of the points; coarse to fine by default.
+    inducing : {"kmeans", "random"} or array of shape (M, inputs of the process)
+        For "fitc" and "nystrom": rows next to the centres of clusters, as the kernel that is given (or learning starts
+        from) measures distance; rows at random; or the inducing points themselves. Learning holds them.
+    n_inducing : int
+        How many. As many as there are different rows is the Gaussian process itself.
+    network : {"sites", "pretrained", "gcn"}, Recognizer or settings
+        For "npvi-nn": a network trained on patches of the data, one that comes with the package, the paper's graph
+        convolutional networks, or one of your own (`npvi.fit_network`); settings are `npvi.networks.SiteNetwork` and
+        `npvi.networks.GCN`.
+    solve : {"cg", "local"}
+        For "npvi-nn": whether recognised sites become means by one solve for all points, or patch by patch.
+    refine : int
+        For "npvi-nn": finishing sweeps, 0 to 3.
     learn : {True, False, "grid"}
         Whether hyper-parameters are learned, by the largest bound, or stay as given. "grid": the paper's way, the
         length scale among seven that predicts a validation split best (`npvi.grid_search` has more of it). From fewer
@@ -74,6 +93,7 @@ class GPRegressor(RegressorMixin, BaseGP):
     kernel_, likelihood_, nugget_ : those used, learned or given.
     posterior_ : the posterior at the training points, in the order of ``graph_.order``.
     graph_ : the graph.
+    structure_ : how the process is approximated; ``structure_.points`` are the inducing points, where there are any.
     mean_coefficients_ : array, the constant and the coefficients of the covariates, as far as there are any.
     companion_ : a second fitted model of another smoothness, or None
         Where a mixture of both predicts better than either, by leaving out one observation at a time; `predict_dist`

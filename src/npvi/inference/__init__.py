@@ -19,4 +19,4 @@ __all__ = [
 ]
 
 #: what the posterior's covariance may be, by the name of the method
-FAMILIES = {"full": AllCovariances, "npvi": SparseFactors}
+FAMILIES = {"full": AllCovariances, "npvi": SparseFactors, "npvi-nn": SparseFactors}

@@ -23,10 +23,9 @@ from npvi.inference.mean_function import MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.likelihoods import Expectations
 from npvi.posteriors import Posterior
-from npvi.priors import NNGP
-from npvi.sparse import ZeroFillFactor
+from npvi.priors import PrecisionFactor, Prior
 
-__all__ = ["Covariance", "Family", "Fit", "Start", "fit_posterior"]
+__all__ = ["Covariance", "Family", "Fit", "Start", "fit_from_sites", "fit_posterior"]
 
 Vector = NDArray[np.float64]
 
@@ -55,7 +54,7 @@ class Covariance(Protocol):
     """Its diagonal."""
     log_determinant: float
     """log |V|."""
-    precision_factor: ZeroFillFactor | None
+    precision_factor: PrecisionFactor | None
     """That of P + W, if there is one."""
 
     def mismatch(self, w: Vector) -> float:
@@ -129,7 +128,7 @@ class _State:
 
 def fit_posterior(
     family: Family,
-    prior: NNGP,
+    prior: Prior,
     data: Data,
     mean_function: MeanFunction,
     start: Start | None = None,
@@ -156,8 +155,31 @@ def fit_posterior(
     """
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
     problem = _Problem(family, prior, data, mean_function, tolerances, thorough=enough == -np.inf)
-    state, info = ascend(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
-    guarantee = _GUARANTEES[data.likelihood.log_concave]
+    return _ascended(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
+
+
+def fit_from_sites(
+    family: Family,
+    data: Data,
+    mean_function: MeanFunction,
+    mean: Vector,
+    site_precision: Vector,
+    iterations: int = 0,
+    progress: Callable[[dict[str, float]], None] | None = None,
+) -> Fit:
+    """N(mean, V) with the best V for given site precisions w ≥ 0, and some iterations from there on."""
+    prior, tolerances = mean_function.prior, (1e-7, 1e-7)
+    problem = _Problem(family, prior, data, mean_function, tolerances, thorough=True)
+    state = problem.at(mean, family.covariance(site_precision))
+    return _ascended(problem, state, tolerances, iterations, -np.inf, progress)
+
+
+def _ascended(
+    problem: _Problem, state: Any, tolerances: tuple[float, float], max_iterations: int, enough: float, progress: Any
+) -> Fit:
+    family, prior, mean_function = problem.family, problem.prior, problem.mean_function
+    state, info = ascend(problem, state, tolerances, max_iterations, enough, progress)
+    guarantee = _GUARANTEES[problem.data.likelihood.log_concave]
     info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
     posterior = family.posterior(state.mean, state.covariance)
     w, factor = state.covariance.site_precision, state.covariance.precision_factor
@@ -175,7 +197,7 @@ class _Problem:
     def __init__(
         self,
         family: Family,
-        prior: NNGP,
+        prior: Prior,
         data: Data,
         mean_function: MeanFunction,
         tolerances: tuple[float, float],
@@ -202,10 +224,10 @@ class _Problem:
         w = np.maximum(expected.precision, 0.0)
         solver = self._solver(w)
         mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
-        state = self._state(mean, self.family.covariance(w, solver))
+        state = self.at(mean, self.family.covariance(w, solver))
         assert state is not None  # P + W is positive definite for w ≥ 0
         settled = self._settled(state, mean, state.expected.precision)
-        better = self._state(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
+        better = self.at(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state
 
     def complete(self, state: _State) -> bool:
@@ -252,7 +274,7 @@ class _Problem:
             change = self._settled(state, mean, self.data.expectations(mean, variance).precision) - w
             if share == 1.0:
                 relaxation = self.relaxation.of(change * v)
-            trial = self._state(mean, self.family.covariance(w + share * relaxation * change))
+            trial = self.at(mean, self.family.covariance(w + share * relaxation * change))
             if trial is not None and self._no_worse(trial, state):
                 return trial
         return None
@@ -262,7 +284,7 @@ class _Problem:
         solver = self._solver(np.maximum(state.expected.precision, 0.0), state.covariance.precision_factor)
         step = self._mean_step(state.mean, state.expected.gradient, solver)
         for share in self.shares:
-            trial = self._state(state.mean + share * step, state.covariance)
+            trial = self.at(state.mean + share * step, state.covariance)
             if trial is not None and self._no_worse(trial, state):
                 return trial
         return state
@@ -271,7 +293,7 @@ class _Problem:
         """A step for V alone, at site precisions on the way to those of (μ, v)."""
         w = state.covariance.site_precision
         for share in self.shares:
-            trial = self._state(state.mean, self.family.covariance(w + share * (state.expected.precision - w)))
+            trial = self.at(state.mean, self.family.covariance(w + share * (state.expected.precision - w)))
             if trial is not None and self._no_worse(trial, state):
                 return trial
         return state
@@ -310,7 +332,7 @@ class _Problem:
         self._last = (mean_residual, state.covariance.mismatch(w))
         return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
 
-    def _solver(self, w: Vector, nearby: ZeroFillFactor | None = None) -> PrecisionSolver:
+    def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> PrecisionSolver:
         return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)
 
     def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
@@ -318,7 +340,7 @@ class _Problem:
         slope = gradient - self.mean_function.penalty_gradient(mean)
         return self.mean_function.solve(solver, slope)
 
-    def _state(self, mean: Vector, covariance: Covariance | None) -> _State | None:
+    def at(self, mean: Vector, covariance: Covariance | None) -> _State | None:
         """The state at (mean, covariance); None where there is no such covariance."""
         if covariance is None:
             return None

@@ -1,4 +1,4 @@
-"""The family of all covariances: V = (P + W)⁻¹, held by its site precisions, the zero-fill factor and draws."""
+"""The family of all covariances: V = (P + W)⁻¹, in closed form, or held by its site precisions, a factor and draws."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph
 from npvi.inference.mean_solve import PrecisionSolver
-from npvi.posteriors import DrawsPosterior
-from npvi.priors import NNGP
+from npvi.posteriors import DrawsPosterior, Posterior
+from npvi.posteriors.low_rank import LowRankPosterior
+from npvi.priors import Prior
 from npvi.sparse import ZeroFillFactor, inverse_root
+from npvi.sparse.low_rank import WoodburyFactor
 
 __all__ = ["AllCovariances", "Noise"]
 
@@ -38,13 +40,13 @@ _ACCURACY = 0.01
 
 @dataclass(frozen=True)
 class _Inverse:
-    """V = (P + W)⁻¹: its diagonal and determinant, and columns whose mean square V is."""
+    """V = (P + W)⁻¹: its diagonal and determinant, and columns whose mean square V is (None where the factor has V)."""
 
     site_precision: Vector
     variance: Vector
     log_determinant: float
-    draws: NDArray
-    precision_factor: ZeroFillFactor | None = None
+    draws: Any
+    precision_factor: Any = None
 
     def mismatch(self, w: Vector) -> float:
         # the equation is V⁻¹ = P + W; what is off by w − its w changes V_ii by that times V_ii²
@@ -54,17 +56,18 @@ class _Inverse:
 class AllCovariances:
     """The best Gaussian: for given w its covariance is (P + W)⁻¹.
 
-    Up to a thousand points it is computed exactly. Beyond, marginal variances and all that predictions need come from
-    draws x ~ N(0, (P+W)⁻¹), always made from the same random numbers: x = U⁻ᵀ M^{−½} ε with U the zero-fill factor and
-    M = U⁻¹(P+W)U⁻ᵀ, which is the identity where the factor is exact and near it where it isn't; the inverse root is
-    found by Lanczos' method, one or two products with M for rough kernels, a handful for smooth ones, and skipped where
-    M ε is ε within a hundredth. The same run gives log |M|. Marginal variances are Rao–Blackwell's, given the parents:
-    v_i = 1/U_ii² + mean (x_i − ε_i/U_ii)²; or, where M isn't the identity, given all other points:
-    v_i = 1/A_ii + mean (x_i − (A x)_i / A_ii)², A = P + W, which is never better and costs a product with A.
+    Under a low-rank prior that is a closed form, and up to a thousand points it is computed densely. Beyond, marginal
+    variances and all that predictions need come from draws x ~ N(0, (P+W)⁻¹), always made from the same random numbers:
+    x = U⁻ᵀ M^{−½} ε with U the zero-fill factor and M = U⁻¹(P+W)U⁻ᵀ, which is the identity where the factor is exact
+    and near it where it isn't; the inverse root is found by Lanczos' method, one or two products with M for rough
+    kernels, a handful for smooth ones, and skipped where M ε is ε within a hundredth. The same run gives log |M|.
+    Marginal variances are Rao–Blackwell's, given the parents: v_i = 1/U_ii² + mean (x_i − ε_i/U_ii)²; or, where M isn't
+    the identity, given all other points: v_i = 1/A_ii + mean (x_i − (A x)_i / A_ii)², A = P + W, which is never better
+    and costs a product with A.
 
     Parameters
     ----------
-    prior : NNGP
+    prior : any.
     noise : the random numbers.
     draws, final_draws : how many, while iterating and in the end.
     strict : take no step that lowers the bound as these draws have it, though it may lead to where w agrees with v.
@@ -74,7 +77,7 @@ class AllCovariances:
 
     def __init__(
         self,
-        prior: NNGP,
+        prior: Prior,
         noise: Noise | None = None,
         draws: int = 32,
         final_draws: int = 64,
@@ -82,16 +85,19 @@ class AllCovariances:
     ) -> None:
         self.prior, self.draws, self.final_draws, self.strict = prior, draws, final_draws, strict
         self._noise = noise if noise is not None else Noise(prior.graph)
-        self.exact = prior.graph.n_points <= _DENSE
+        dense = prior.graph.n_points <= _DENSE and not prior.exact_factor
+        self.exact = dense or prior.exact_factor
         self.tolerances = (0.0, 0.0) if self.exact else _TOLERANCES
         self.solve_tolerance = 1e-10 if self.exact else 1e-3
-        self._precision = prior.block(np.arange(prior.graph.n_points)) if self.exact else None
+        self._precision = prior.block(np.arange(prior.graph.n_points)) if dense else None
         self._info: dict[str, Any] = {"draws": None if self.exact else final_draws}
 
     def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Inverse | None:
         if self._precision is not None:
             return _dense_inverse(self._precision, w)
         solver = solver if solver is not None else PrecisionSolver(self.prior, w)
+        if self.exact:
+            return _closed_form(solver.factor())
         while True:
             found = self._drawn(solver, solver.factor(), self.draws)
             if found is not None or not solver.fall_back():
@@ -106,7 +112,9 @@ class AllCovariances:
         moved = np.minimum(change * np.maximum(before.variance, after.variance), 1.0)
         return float(0.5 * np.sqrt(2.0 / self.draws) * moved.sum()) + 0.01
 
-    def posterior(self, mean: Vector, covariance: _Inverse) -> DrawsPosterior:
+    def posterior(self, mean: Vector, covariance: _Inverse) -> Posterior:
+        if covariance.draws is None:
+            return LowRankPosterior(mean, covariance.precision_factor)
         w = covariance.site_precision
         if not self.exact and self.final_draws > self.draws:
             solver = PrecisionSolver(self.prior, w)
@@ -192,6 +200,12 @@ def _pooled(one: _Inverse, other: _Inverse) -> _Inverse:
     shares = np.array([one.draws.shape[1], other.draws.shape[1]]) / (one.draws.shape[1] + other.draws.shape[1])
     variance = shares[0] * one.variance + shares[1] * other.variance
     return replace(one, variance=variance, draws=np.hstack([one.draws, other.draws]))
+
+
+def _closed_form(factor: WoodburyFactor | None) -> _Inverse | None:
+    if factor is None:  # w < 0
+        return None
+    return _Inverse(factor.site_precision, factor.variance, -factor.log_determinant(), None, factor)
 
 
 def _dense_inverse(P: NDArray, w: Vector) -> _Inverse | None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from npvi.graph import Graph
 from npvi.inference.ascent import Ascent, climb
@@ -27,9 +26,8 @@ from npvi.kernels import Kernel
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.learning import parameter_gradient
-from npvi.priors import NNGP, NotPositiveDefiniteError
-from npvi.priors.conditionals import conditionals
-from npvi.priors.gradient import expected_log_density_gradient
+from npvi.priors import NotPositiveDefiniteError, Prior
+from npvi.priors.structure import NearestNeighbors, Part, Structure
 
 __all__ = ["BoundObjective", "CollapsedObjective", "Model", "Objective", "can_collapse", "information", "optimise"]
 
@@ -41,11 +39,16 @@ _DRAWS = 32
 
 @dataclass(frozen=True)
 class Model:
-    """Everything that is learned."""
+    """Everything that is learned, and how it makes a prior."""
 
     kernel: Kernel
     nugget: float
     likelihood: Likelihood
+    structure: Structure = field(default_factory=NearestNeighbors)
+
+    def prior(self, X: NDArray, graph: Graph) -> Prior:
+        """The prior of points in the graph's order."""
+        return self.structure.prior(self.kernel, self.nugget, X, graph)
 
     def named(self) -> dict[str, Any]:
         """All numbers by their full names."""
@@ -63,7 +66,7 @@ class Model:
         for prefix, obj in (("kernel", self.kernel), ("likelihood", self.likelihood)):
             own = {k.removeprefix(prefix + "__"): v for k, v in values.items() if k.startswith(prefix + "__")}
             parts[prefix] = _with(obj, own)
-        return Model(parts["kernel"], float(values["nugget"]), parts["likelihood"])
+        return replace(self, nugget=float(values["nugget"]), **parts)
 
 
 def _with(obj: Any, values: Mapping[str, Any]) -> Any:
@@ -106,10 +109,7 @@ class BoundObjective:
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         data, fit = self._fit(model)
         prior, posterior = fit.mean_function.prior, fit.posterior
-        draws = posterior.draws  # type: ignore[attr-defined]
-        functions = np.column_stack([fit.mean_function.centred(posterior.mean), draws])
-        weights = np.append(1.0, np.full(draws.shape[1], 1.0 / draws.shape[1]))
-        found = expected_log_density_gradient(prior, functions, weights)
+        found = model.structure.gradient(prior, fit.mean_function.centred(posterior.mean), posterior)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
         slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, posterior.variance, data.row, data.weight)
         gradient |= {f"likelihood__{name}": slope for name, slope in slopes.items()}
@@ -125,7 +125,7 @@ class BoundObjective:
         return predictive_log_prob(model.likelihood, data.y, without, 1.0 / others, data.row)
 
     def _fit(self, model: Model) -> tuple[Data, Fit]:
-        prior = NNGP(model.kernel, model.nugget, self.X, self.graph)
+        prior = model.prior(self.X, self.graph)
         data = replace(self.data, likelihood=model.likelihood, coarse=not self.careful)
         mean_function = MeanFunction(prior, self.basis)
         if self.careful:
@@ -134,7 +134,7 @@ class BoundObjective:
         else:
             family = AllCovariances(prior, self._noise, _DRAWS, _DRAWS, strict=True)
             fit = fit_posterior(family, prior, data, mean_function, self.start, 1e-2, max_iterations=3, enough=0.1)
-        self.start = Start(fit.posterior.mean, fit.posterior.variance)
+        self.start = Start(fit.posterior.mean, fit.posterior.variance, fit.posterior.site_precision)
         return data, fit
 
 
@@ -144,7 +144,7 @@ def can_collapse(data: Data) -> bool:
 
 
 class CollapsedObjective:
-    """log p(y | θ) with the nearest-neighbour process on y itself (on log y for log-normal noise).
+    """log p(y | θ) with the prior's process on y itself (on log y for log-normal noise).
 
     Parameters
     ----------
@@ -159,40 +159,30 @@ class CollapsedObjective:
         self.log_jacobian = -np.log(data.y) if log_normal else np.zeros(len(data.y))
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
-        prior = self._prior(model)
-        residual, centred = self._residual(prior)
-        found = expected_log_density_gradient(prior, centred[:, None], np.ones(1), self.rows)
+        part = self._part(model)
+        residual, centred = self._residual(part)
+        found = part.gradient(centred)
         scale = len(self.y) / len(self.rows)
-        logdet = np.log(prior.conditional_variance[self.rows]).sum()
         constant = self.log_jacobian.sum() - 0.5 * len(self.y) * np.log(2.0 * np.pi)
-        value = constant - 0.5 * scale * (logdet + residual @ residual)
+        value = constant - 0.5 * scale * (part.logdet + residual @ residual)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget, "likelihood__variance": found.nugget}
         return float(value), gradient
 
     def leave_one_out(self, model: Model) -> Vector:
         """The log density of each observation given all others; NaN for those that are not in `rows`."""
-        centred = self._residual(self._prior(model))[1]
-        points = model.kernel.coordinates(self.X)
-        k = min(self.graph.n_neighbors, len(points) - 1)
-        near = cKDTree(points).query(points[self.rows], k + 1)[1].reshape(len(self.rows), -1)
-        # the point itself goes; where k others share its place it may not be among them, and the farthest goes
-        at = np.where((near == self.rows[:, None]).any(axis=1), np.argmax(near == self.rows[:, None], axis=1), k)
-        others = near[np.arange(k + 1) != at[:, None]].reshape(len(near), k).astype(np.int32)
-        weights, variance = conditionals(model.kernel, self._nugget(model), self.X, others, self.X[self.rows])
-        off = centred[self.rows] - np.einsum("ij,ij->i", weights, centred[others])
+        part = self._part(model)
+        off, variance = part.leave_one_out(self._residual(part)[1])
         scores = np.full(len(self.y), np.nan)
         scores[self.rows] = self.log_jacobian[self.rows] - 0.5 * (off**2 / variance + np.log(2.0 * np.pi * variance))
         return scores
 
-    def _nugget(self, model: Model) -> float:
-        return model.nugget + float(model.likelihood.variance)  # type: ignore[attr-defined]
+    def _part(self, model: Model) -> Part:
+        nugget = model.nugget + float(model.likelihood.variance)  # type: ignore[attr-defined]
+        return model.structure.part(model.kernel, nugget, self.X, self.graph, self.rows)
 
-    def _prior(self, model: Model) -> NNGP:
-        return NNGP(model.kernel, self._nugget(model), self.X, self.graph, rows=self.rows)
-
-    def _residual(self, prior: NNGP) -> tuple[Vector, Vector]:
+    def _residual(self, part: Part) -> tuple[Vector, Vector]:
         """y − Hβ at the best β, whitened and as it is."""
-        whitened = prior.root.dot(np.column_stack([self.y, self.basis]))[self.rows]
+        whitened = part.whiten(np.column_stack([self.y, self.basis]))
         target, columns = whitened[:, 0], whitened[:, 1:]
         coefficients = np.linalg.lstsq(columns, target, rcond=None)[0] if columns.shape[1] else np.zeros(0)
         return target - columns @ coefficients, self.y - self.basis @ coefficients

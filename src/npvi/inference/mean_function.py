@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.priors import NNGP
+from npvi.priors import Conditional, Prior
 
 if TYPE_CHECKING:
     from npvi.inference.mean_solve import PrecisionSolver
@@ -33,13 +33,11 @@ class Trend:
     covariance: NDArray[np.float64]
     sensitivity: NDArray[np.float64]
 
-    def projected_variance(
-        self, basis: NDArray[np.float64], neighbors: NDArray[np.int32], weights: Vector
-    ) -> NDArray[np.float64]:
-        """What not knowing β adds to the variance of f at new points with these conditionals; `basis` is their H."""
+    def projected_variance(self, basis: NDArray[np.float64], given: Conditional) -> NDArray[np.float64]:
+        """What not knowing β adds to the variance of f at new points, `given` f at the others; `basis` is their H."""
         if not basis.shape[1]:
             return np.zeros(len(basis))
-        along = basis + np.einsum("ij,ijp->ip", weights, self.sensitivity[neighbors])
+        along = basis + given.mean(self.sensitivity)
         return np.einsum("ip,pq,iq->i", along, self.covariance, along)
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -61,8 +59,9 @@ class MeanFunction:
     precision : diagonal of Λ, the prior precision of β, shape (p,); zero is a flat prior.
     """
 
-    def __init__(self, prior: NNGP, basis: NDArray[np.float64], precision: Vector | None = None) -> None:
-        self.prior, self.basis = prior, basis
+    def __init__(self, prior: Prior, basis: NDArray[np.float64], precision: Vector | None = None) -> None:
+        self.prior: Any = prior  # families know what kind it is
+        self.basis = basis
         self.precision = np.zeros(basis.shape[1]) if precision is None else precision
         self._PH = prior.matvec(basis) if basis.shape[1] else basis
         self._HPH = basis.T @ self._PH + np.diag(self.precision)

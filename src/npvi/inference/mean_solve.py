@@ -1,21 +1,19 @@
-"""Solving (P + W) x = r: conjugate gradients with the zero-fill factor, and what to do when that crawls."""
+"""Solving (P + W) x = r: conjugate gradients with the prior's own factor, and what to do when that crawls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.priors import NNGP
-from npvi.sparse import ZeroFillFactor, conjugate_gradients, zero_fill_factor
+from npvi.priors import PrecisionFactor, Prior
+from npvi.priors.nngp import classical
+from npvi.sparse import conjugate_gradients
 
-__all__ = ["PrecisionSolver", "SolverLog"]
-
-
-#: preconditioners in the order in which they are tried
-_ROUTES = ("zero-fill", "zero-fill on a wider pattern", "classical")
+__all__ = ["PrecisionSolver", "SolverLog", "classical"]
 
 
 @dataclass
@@ -31,9 +29,11 @@ class SolverLog:
 class PrecisionSolver:
     """Solves with P + W for one W.
 
-    The zero-fill factor on the graph's pattern comes first (on a pattern twice as wide, if P is far denser than the
-    graph). Where conjugate gradients haven't reached the tolerance in `patience` iterations, the wider factor goes on
-    from there, then the classical preconditioner (I−B)ᵀ(D⁻¹+W)(I−B); each change is noted in the log.
+    The prior says which factors of P + W there are. A nearest-neighbour prior has the zero-fill factor on the graph's
+    pattern first (on a pattern twice as wide, if P is far denser than the graph). Where conjugate gradients haven't
+    reached the tolerance in `patience` iterations, the wider factor goes on from there, then the classical
+    preconditioner (I−B)ᵀ(D⁻¹+W)(I−B); each change is noted in the log. A low-rank prior's factor is exact: one
+    iteration, and another to take back rounding.
 
     Parameters
     ----------
@@ -50,23 +50,23 @@ class PrecisionSolver:
 
     def __init__(
         self,
-        prior: NNGP,
+        prior: Prior,
         site_precision: NDArray[np.float64],
         log: SolverLog | None = None,
         tolerance: float = 1e-10,
-        nearby: ZeroFillFactor | None = None,
+        nearby: PrecisionFactor | None = None,
     ) -> None:
         self.prior, self.site_precision, self.tolerance = prior, site_precision, tolerance
         self._nearby = nearby
         self.log = log if log is not None else SolverLog()
-        self._preconditioner: tuple[str, ZeroFillFactor] | None = None
+        self._preconditioner: tuple[str, Any] | None = None
 
     def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """(P + W) x, for one vector or many."""
         return self.prior.matvec(x) + (self.site_precision * x.T).T
 
-    def factor(self) -> ZeroFillFactor | None:
-        """U of the first route that makes one that can be used; None where w < 0 leaves none."""
+    def factor(self) -> Any:
+        """That of the first route that makes one that can be used; None where w < 0 leaves none."""
         self._preconditioner = self._preconditioner or self._build(self._first_route())
         while not self._preconditioner[1].finite:
             if not self.fall_back():
@@ -76,9 +76,10 @@ class PrecisionSolver:
     def fall_back(self) -> bool:
         """Go on to the next route; False where there is none."""
         name = self._preconditioner[0] if self._preconditioner is not None else self._first_route()
-        if name == _ROUTES[-1]:
+        routes = self.prior.routes
+        if name == routes[-1]:
             return False
-        self._preconditioner = self._build(_ROUTES[_ROUTES.index(name) + 1])
+        self._preconditioner = self._build(routes[routes.index(name) + 1])
         self.log.fallbacks.append(self._preconditioner[0])
         return True
 
@@ -103,8 +104,9 @@ class PrecisionSolver:
                 x, residual = found.x, found.residual
         while residual > tolerance:
             name, factor = self._preconditioner = self._preconditioner or self._build(self._first_route())
-            last = name == _ROUTES[-1]
             if factor.finite:
+                # an exact factor that doesn't get there has met rounding
+                last = name == self.prior.routes[-1] and not self.prior.exact_factor
                 limit = 3000 if last else self.patience
                 left = rhs - matvec(x) if iterations else rhs
                 with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
@@ -122,23 +124,9 @@ class PrecisionSolver:
         return x
 
     def _first_route(self) -> str:
-        """The graph's own pattern, unless most of P lies outside it (many inputs): too much would be dropped."""
-        return _ROUTES[1] if self.prior.graph.moral_density > 3.0 else _ROUTES[0]
+        return self.prior.routes[0]
 
-    def _build(self, name: str) -> tuple[str, ZeroFillFactor]:
-        if name == "zero-fill":
-            factor = zero_fill_factor(self.prior.root, self.site_precision)
-        elif name == "zero-fill on a wider pattern":
-            factor = zero_fill_factor(self.prior.wide_root, self.site_precision)
-        else:
-            factor = classical(self.prior, self.site_precision)
+    def _build(self, name: str) -> tuple[str, Any]:
+        factor = self.prior.factor(self.site_precision, name)
         self.log.breakdowns.append(len(factor.breakdowns))
         return name, factor
-
-
-def classical(prior: NNGP, site_precision: NDArray[np.float64]) -> ZeroFillFactor:
-    """The usual preconditioner (I−B)ᵀ(D⁻¹+W)(I−B), in the same clothes as the zero-fill factor."""
-    scale = np.sqrt(1.0 + site_precision * prior.conditional_variance)
-    root = prior.root
-    transpose = type(root)(root.graph, root.diagonal * scale, root.edges * scale[:, None])
-    return ZeroFillFactor(transpose, np.empty(0, dtype=np.int64))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from npvi.inference.mean_solve import PrecisionSolver
 from npvi.posteriors import FactorPosterior
-from npvi.priors import NNGP
+from npvi.priors import Prior
 from npvi.sparse import Triangular
 
 __all__ = ["SparseFactors"]
@@ -47,7 +47,7 @@ class SparseFactors:
     tolerances = (0.0, 0.0)
     solve_tolerance = 1e-10
 
-    def __init__(self, prior: NNGP) -> None:
+    def __init__(self, prior: Prior) -> None:
         self.prior = prior
 
     def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Swept | None:

@@ -27,8 +27,8 @@ from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.likelihoods.softmax import Softmax
 from npvi.likelihoods.softmax_integrals import expected_log_sum_exp
 from npvi.posteriors.stacked import StackedPosterior
-from npvi.priors import NNGP, NotPositiveDefiniteError
-from npvi.sparse import ZeroFillFactor, conjugate_gradients
+from npvi.priors import Conditional, NotPositiveDefiniteError, PrecisionFactor, Prior
+from npvi.sparse import conjugate_gradients
 
 __all__ = ["SoftmaxFit", "StackedTrend", "class_noises", "fit_softmax"]
 
@@ -63,11 +63,9 @@ class StackedTrend:
         """β, shape (p, C)."""
         return np.column_stack([part.coefficients for part in self.parts])
 
-    def projected_variance(
-        self, basis: NDArray[np.float64], neighbors: NDArray[np.int32], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def projected_variance(self, basis: NDArray[np.float64], given: Conditional) -> NDArray[np.float64]:
         """What not knowing β adds to the variance of each f_c at new points, shape (rows, C)."""
-        return np.column_stack([part.projected_variance(basis, neighbors, weights) for part in self.parts])
+        return np.column_stack([part.projected_variance(basis, given) for part in self.parts])
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class _State:
 
 def fit_softmax(
     family: Family,
-    prior: NNGP,
+    prior: Prior,
     data: Data,
     mean_function: MeanFunction,
     start: Start | None = None,
@@ -176,7 +174,7 @@ def _one_per_class(family: Family, data: Data, noises: Sequence[Noise] | None) -
 
 class _Problem:
     def __init__(
-        self, families: list[Family], prior: NNGP, data: Data, mean_function: MeanFunction, shares: tuple[float, ...]
+        self, families: list[Family], prior: Prior, data: Data, mean_function: MeanFunction, shares: tuple[float, ...]
     ) -> None:
         assert isinstance(data.likelihood, Softmax)
         self.families, self.prior, self.mean_function, self.shares = families, prior, mean_function, shares
@@ -253,7 +251,7 @@ class _Problem:
             "covariance_residual": max(mismatches),
         }
 
-    def _mean_step(self, mean: Columns, expected: _Expected, factors: Sequence[ZeroFillFactor | None]) -> Columns:
+    def _mean_step(self, mean: Columns, expected: _Expected, factors: Sequence[PrecisionFactor | None]) -> Columns:
         """(P̃ ⊗ I + H)⁻¹ (gradient − P̃ mean) by conjugate gradients, preconditioned by the factor of each P + W_c.
 
         What all classes have in common moves no probability, and its best value is known: the prior mean's. Gradients

@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph, NeighborIndex
 from npvi.kernels import Kernel, diagonal
-from npvi.priors.base import Conditional, NotPositiveDefiniteError
+from npvi.priors.base import NeighborConditional, NotPositiveDefiniteError
 from npvi.priors.conditionals import conditionals
-from npvi.sparse import LowerHalf, Triangular, lower_half, widened
+from npvi.priors.joint import JointPrediction
+from npvi.sparse import LowerHalf, Triangular, ZeroFillFactor, lower_half, widened, zero_fill_factor
 
-__all__ = ["NNGP"]
+__all__ = ["NNGP", "classical"]
+
+#: factors of P + W in the order in which they are tried
+_ROUTES = ("zero-fill", "zero-fill on a wider pattern", "classical")
 
 
 class NNGP:
@@ -47,6 +51,8 @@ class NNGP:
            [0.607, 1.   , 0.607],
            [0.135, 0.607, 1.   ]])
     """
+
+    exact_factor = False
 
     def __init__(
         self,
@@ -107,13 +113,29 @@ class NNGP:
         """Draws with covariance P, shape (N, n)."""
         return self.root.transpose_dot(rng.standard_normal((self.graph.n_points, n)))
 
-    def conditional(self, Z: NDArray[np.float64]) -> Conditional:
+    def conditional(self, Z: NDArray[np.float64]) -> NeighborConditional:
         """f at new points given f at their nearest points of X: the nugget is fresh for every new row."""
         n = self.graph.n_points
         k = n if self.graph.n_neighbors >= n - 1 else self.graph.n_neighbors
         neighbors = self._index.query(self.kernel.coordinates(Z), k)
         weights, variance = conditionals(self.kernel, self.nugget, self.X, neighbors, Z)
-        return Conditional(neighbors, weights, np.maximum(variance, 0.0))
+        return NeighborConditional(neighbors, weights, np.maximum(variance, 0.0))
+
+    def joint(self, Z: NDArray[np.float64], n_neighbors: int | None = None) -> JointPrediction:
+        """f at all new points together given f at X, each with its own nugget."""
+        return JointPrediction(self, Z, n_neighbors)
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """The zero-fill factor, on a wider pattern (at once where most of P lies outside the graph's: too much would be
+        dropped), and the classical one."""
+        return _ROUTES[1:] if self.graph.moral_density > 3.0 else _ROUTES
+
+    def factor(self, site_precision: NDArray[np.float64], route: str) -> ZeroFillFactor:
+        """A factor of P + W by one of the `routes`."""
+        if route == "classical":
+            return classical(self, site_precision)
+        return zero_fill_factor(self.root if route == "zero-fill" else self.wide_root, site_precision)
 
     @cached_property
     def precision_diagonal(self) -> NDArray[np.float64]:
@@ -153,3 +175,11 @@ class NNGP:
             f"{self.graph.n_points} points; {where} and the nugget is {self.nugget:.3g}): add a nugget, for example "
             f"nugget={1e-4 * (float(self.marginal_variance.max()) or 1.0):.3g}, or choose a rougher kernel"
         )
+
+
+def classical(prior: NNGP, site_precision: NDArray[np.float64]) -> ZeroFillFactor:
+    """The usual preconditioner (I−B)ᵀ(D⁻¹+W)(I−B), in the same clothes as the zero-fill factor."""
+    scale = np.sqrt(1.0 + site_precision * prior.conditional_variance)
+    root = prior.root
+    transpose = type(root)(root.graph, root.diagonal * scale, root.edges * scale[:, None])
+    return ZeroFillFactor(transpose, np.empty(0, dtype=np.int64))

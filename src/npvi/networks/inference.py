@@ -1,0 +1,136 @@
+"""``method="npvi-nn"``: which network, how it is had, and the posterior that it recognises."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from npvi import progress
+from npvi.graph import build_graph
+from npvi.inference.data import Data
+from npvi.inference.fit import Fit
+from npvi.inference.mean_function import MeanFunction
+from npvi.networks.fitting import Examples, examples, patches, train_recognizer
+from npvi.networks.gcn import GCN
+from npvi.networks.recognition import recognise
+from npvi.networks.recognizer import Recognizer, exact_sites, pretrained
+from npvi.networks.settings import SiteNetwork
+from npvi.priors import NNGP
+
+__all__ = ["check_network", "infer", "train_on"]
+
+Progress = Callable[[dict[str, float]], None]
+
+#: steps of training where the number of epochs is left open, and points of a step
+_STEPS, _BATCH = 400, 512
+_NAMES = ("sites", "pretrained", "gcn")
+
+
+def check_network(network: Any, solve: Any, refine: Any) -> None:
+    """Raise ValueError where a setting is not allowed."""
+    known = network in _NAMES if isinstance(network, str) else isinstance(network, Recognizer | SiteNetwork | GCN)
+    if not known:
+        names = ", ".join(map(repr, _NAMES))
+        raise ValueError(
+            f"network must be one of {names}, a npvi.Recognizer, or settings (SiteNetwork, GCN of npvi.networks); "
+            f"got {network!r}"
+        )
+    if isinstance(network, SiteNetwork | GCN):
+        network.validate()
+    if solve not in ("cg", "local"):
+        raise ValueError(f"solve must be 'cg' or 'local', got {solve!r}")
+    if not (isinstance(refine, int | np.integer) and 0 <= refine <= 3):
+        raise ValueError(f"refine must be 0, 1, 2 or 3 finishing sweeps, got {refine!r}")
+
+
+def infer(
+    network: Any,
+    solve: str,
+    refine: int,
+    data: Data,
+    mean_function: MeanFunction,
+    seed: int,
+    report: Progress | None = None,
+) -> tuple[Fit, Recognizer | None]:
+    """The posterior, and the recognizer where there is one."""
+    if network == "gcn" or isinstance(network, GCN):
+        from npvi.networks.gcn_fit import fit_gcn
+
+        settings = GCN() if network == "gcn" else network
+        return fit_gcn(mean_function.prior, data, mean_function, settings, seed=seed, progress=report), None
+    started = time.perf_counter()
+    recognizer = _recognizer(network, data, mean_function, seed)
+    trained = time.perf_counter() - started
+    if solve == "local":
+        from npvi.networks.local import recognise_locally
+
+        fit = recognise_locally(recognizer, data, mean_function, refine, report)
+    else:
+        fit = recognise(recognizer, data, mean_function, refine, report)
+    fit.info["seconds_of_training"] = trained
+    found = fit.info["applicability"]
+    if found["verdict"] != "trust":
+        advice = {
+            "refine": "finish it with refine=1, or train a network on these data (leave network out)",
+            "retrain": "train a network on these data (leave network out), or use method='npvi'",
+        }
+        strange = f" ({found['outside']:.0%} of the points are unlike its training)" if found["outside"] > 0.1 else ""
+        warnings.warn(
+            f"the recognised posterior seems {found['predicted_gap']:.2g} nats per point from the optimum{strange}: "
+            f"{advice[found['verdict']]}",
+            UserWarning,
+            stacklevel=5,
+        )
+    return fit, recognizer
+
+
+def _recognizer(network: Any, data: Data, mean_function: MeanFunction, seed: int) -> Recognizer | None:
+    likelihood, n_inputs = data.likelihood, mean_function.prior.X.shape[1]
+    if isinstance(network, Recognizer):
+        network.check(likelihood, n_inputs)
+        return network
+    if exact_sites(likelihood):
+        return None
+    if network == "pretrained":
+        found = pretrained(likelihood)
+        found.check(likelihood, n_inputs)
+        return found
+    return train_on(data, mean_function, SiteNetwork() if network == "sites" else network, seed)
+
+
+def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, seed: int) -> Recognizer:
+    """A recognizer trained on patches of these data; each patch keeps the order of its points."""
+    X = mean_function.prior.X
+    points = len(X) if settings.points is None else settings.points
+    sets: list[Examples] = []
+    for rows in patches(mean_function.prior.kernel.coordinates(X), points):
+        rows = np.sort(rows)
+        sets.append(examples(data.take(rows), part_of(mean_function, rows), settings.rounds))
+        progress.report("examples", patches=len(sets))
+    total = sum(len(one.features) for one in sets)
+    steps_of_an_epoch = -(-total // _BATCH)
+    return train_recognizer(
+        data.likelihood,
+        sets,
+        n_inputs=X.shape[1],
+        rounds=settings.rounds,
+        width=settings.width,
+        epochs=-(-_STEPS // steps_of_an_epoch) if settings.epochs is None else settings.epochs,
+        learning_rate=settings.learning_rate,
+        seed=seed,
+        report=lambda **numbers: progress.report("training", **numbers),
+    )
+
+
+def part_of(mean_function: MeanFunction, rows: np.ndarray) -> MeanFunction:
+    """The prior and mean function of some of the points alone, in the order they have."""
+    prior: Any = mean_function.prior
+    X = np.ascontiguousarray(prior.X[rows])
+    k = max(1, min(prior.graph.n_neighbors, len(rows) - 1))
+    graph = build_graph(prior.kernel.coordinates(X), k, order="given")
+    basis = np.ascontiguousarray(mean_function.basis[rows])
+    return MeanFunction(NNGP(prior.kernel, prior.nugget, X, graph), basis, mean_function.precision)

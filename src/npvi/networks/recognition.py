@@ -1,0 +1,107 @@
+"""A recognised posterior: sites from a network, and exact algebra for the rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.inference.data import Data
+from npvi.inference.fit import Fit, fit_from_sites
+from npvi.inference.mean_function import MeanFunction
+from npvi.inference.mean_solve import PrecisionSolver, SolverLog
+from npvi.inference.npvi import SparseFactors
+from npvi.networks.guess import guess, sites
+from npvi.networks.recognizer import Recognizer
+from npvi.networks.whole import Whole
+
+__all__ = ["Recognised", "applicability", "recognise", "recognised", "tell"]
+
+Vector = NDArray[np.float64]
+
+#: nats per point that a recognised posterior may be from the optimum: to be trusted, to be worth refining
+_TRUST, _REFINE = 0.03, 1.0
+
+
+class Recognised(NamedTuple):
+    """What a network recognises: means, site precisions, and the inputs that it saw."""
+
+    mean: Vector
+    site_precision: Vector
+    features: NDArray[np.float64]
+
+
+def recognised(recognizer: Recognizer | None, data: Data, mean_function: MeanFunction, log: SolverLog) -> Recognised:
+    """Means and site precisions of all these points together, in the graph's order."""
+    view = Whole(data, mean_function, log)
+    guessed = guess(view, 1 if recognizer is None else recognizer.rounds)
+    correction = np.zeros((len(data.y), 2))
+    if recognizer is not None:
+        correction = np.asarray(recognizer.corrections(guessed.features), dtype=np.float64)
+    found = sites(view, guessed, correction)
+    mean = found.mean + view.solve(found.precision, found.gradient - view.pull(found.mean))
+    return Recognised(mean, found.precision, guessed.features)
+
+
+def recognise(
+    recognizer: Recognizer | None,
+    data: Data,
+    mean_function: MeanFunction,
+    refine: int = 0,
+    progress: Callable[[dict[str, float]], None] | None = None,
+) -> Fit:
+    """The posterior that a network recognises, all points together.
+
+    Parameters
+    ----------
+    recognizer : None where sites are exact.
+    data, mean_function : in the graph's order.
+    refine : finishing sweeps, each a step of the closed-form iteration.
+    progress : called with the numbers of each sweep.
+    """
+    started, log = time.perf_counter(), SolverLog()
+    found = recognised(recognizer, data, mean_function, log)
+    family = SparseFactors(mean_function.prior)
+    fit = fit_from_sites(family, data, mean_function, found.mean, found.site_precision, refine, progress)
+    seconds = time.perf_counter() - started
+    tell(fit, recognizer, data, found.features, seconds, solves=len(log.iterations))
+    return fit
+
+
+def tell(
+    fit: Fit, recognizer: Recognizer | None, data: Data, features: NDArray, seconds: float, **numbers: Any
+) -> None:
+    """What there is to say about a recognised posterior, into its `info`."""
+    outside = 0.0 if recognizer is None else recognizer.outside(features)
+    fit.info.update(
+        network="none needed" if recognizer is None else repr(recognizer),
+        points_per_second=len(data.y) / seconds,
+        applicability=applicability(fit, data, outside),
+        **numbers,
+    )
+
+
+def applicability(fit: Fit, data: Data, outside: float = 0.0) -> dict[str, Any]:
+    """Whether a recognised posterior can be trusted, from the residuals of both equations of the optimum.
+
+    To second order a posterior with residual r of the mean's equation is ½ rᵀ(P+W)⁻¹r below the optimum, and one whose
+    site precisions are off by δ at least ¼ Σ (δ_i v_i)².
+
+    Returns
+    -------
+    dict with ``verdict`` ("trust", "refine" or "retrain"), ``predicted_gap`` in nats per point, and ``outside``, the
+    share of points unlike those that the network was trained on.
+    """
+    posterior = fit.posterior
+    expected = data.expectations(posterior.mean, posterior.variance)
+    residual = expected.gradient - fit.mean_function.penalty_gradient(posterior.mean)
+    precision = np.maximum(expected.precision, 0.0)
+    solver = PrecisionSolver(fit.solver.prior, precision, tolerance=1e-2)
+    of_mean = 0.5 * float(residual @ fit.mean_function.solve(solver, residual))
+    off = (precision - posterior.site_precision) * posterior.variance
+    gap = (of_mean + 0.25 * float(np.sum(np.minimum(off**2, np.abs(off))))) / len(data.y)
+    verdict = "trust" if gap <= _TRUST else "refine" if gap <= _REFINE else "retrain"
+    return {"verdict": verdict, "predicted_gap": gap, "outside": outside}

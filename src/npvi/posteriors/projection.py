@@ -1,0 +1,58 @@
+"""The covariance of a few linear functions of f, for every kind of posterior."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.posteriors.draws import DrawsPosterior
+from npvi.posteriors.factor import FactorPosterior
+from npvi.posteriors.low_rank import LowRankPosterior
+from npvi.posteriors.stacked import StackedPosterior
+from npvi.sparse.low_rank import gram
+
+__all__ = ["projected_covariance"]
+
+
+@singledispatch
+def projected_covariance(posterior: Any, A: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cov Aᵀf = Aᵀ V A for A of shape (N, M): what a conditional that goes through M numbers asks.
+
+    Returns
+    -------
+    (M, M), or (C, M, M) of a posterior of C functions.
+
+    Examples
+    --------
+    >>> q = DrawsPosterior(np.zeros(2), np.array([[1.0, 1.0], [1.0, -1.0]]), np.ones(2), np.ones(2))
+    >>> projected_covariance(q, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[10., 14.],
+           [14., 20.]])
+    """
+    raise TypeError(f"a {type(posterior).__name__} can't say what the covariance of linear functions is")
+
+
+@projected_covariance.register
+def _(posterior: FactorPosterior, A: NDArray) -> NDArray[np.float64]:
+    root = posterior.factor.transpose_dot(A)
+    return root.T @ root
+
+
+@projected_covariance.register
+def _(posterior: DrawsPosterior, A: NDArray) -> NDArray[np.float64]:
+    root = posterior.draws.T @ A
+    return root.T @ root / len(root)
+
+
+@projected_covariance.register
+def _(posterior: LowRankPosterior, A: NDArray) -> NDArray[np.float64]:
+    root = posterior.factor.columns.T @ A
+    return gram(A, posterior.factor.diagonal) + root.T @ root
+
+
+@projected_covariance.register
+def _(posterior: StackedPosterior, A: NDArray) -> NDArray[np.float64]:
+    return np.stack([projected_covariance(part, A) for part in posterior.parts])

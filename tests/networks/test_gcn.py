@@ -394,14 +394,12 @@ def test_the_score_of_what_is_held_out():
 
 def test_patience_and_a_checkpoint(tmp_path):
     case = Case(40, 4)
-    settings = GCN(epochs=6, batch_size=16, sizes=(1,), patience=3)
-    whole = fit_gcn(case.prior, case.data, case.mean_function, settings)
-    kept = settings.replace(checkpoint=tmp_path / "networks.checkpoint")
-    fit_gcn(case.prior, case.data, case.mean_function, kept.replace(epochs=2))
-    resumed = fit_gcn(case.prior, case.data, case.mean_function, kept)
-    assert resumed.elbo == whole.elbo
-    assert resumed.info["elbo_estimate"] == whole.info["elbo_estimate"]
-    assert -whole.elbo / 40 == pytest.approx(min(whole.info["evaluation"]))
+    settings = GCN(epochs=2, batch_size=16, sizes=(1,), patience=3, checkpoint=tmp_path / "networks.checkpoint")
+    begun = fit_gcn(case.prior, case.data, case.mean_function, settings)
+    ended = fit_gcn(case.prior, case.data, case.mean_function, settings.replace(epochs=6))
+    assert ended.info["elbo_estimate"][:2] == begun.info["elbo_estimate"]
+    assert ended.info["epochs"] == 6
+    assert -ended.elbo / 40 == pytest.approx(min(ended.info["evaluation"]))
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,29 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="full: the best Gaussian posterior; npvi: the paper's, faster, whose variances are too small where "
-            "single rows say little.",
+            "single rows say little; npvi-nn: as npvi, but recognised by a network.",
             rich_help_panel=_MODEL,
         ),
     ] = "full",
+    network: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="With --method npvi-nn: sites (trained on patches of the table), pretrained (comes with npvi), gcn "
+            "(the paper's), or a file that Recognizer.save wrote.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "sites",
+    refine: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="With --method npvi-nn: finishing sweeps.",
+            min=0,
+            max=3,
+            rich_help_panel=_MODEL,
+        ),
+    ] = 0,
     optimizer: Annotated[
         str,
         typer.Option(
@@ -311,6 +330,8 @@ def fit(
             nugget=parts.nugget,
             mean=mean,
             method=method,
+            network=settings.make_network(network, refine, method),
+            refine=refine,
             optimizer=gradients,
             prior=prior,
             n_inducing=inducing,

@@ -123,7 +123,11 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
     pairs["numbers"] = f"learned, {learning['evaluations']} evaluations" if learning else "as given, not learned"
     pairs["ELBO"] = f"{model.elbo_:,.2f} ({model.elbo_ / model.graph_.n_points:.4f} per row)"
     longer = "--epochs" if info.get("optimizer") == "sgd" else "--max-iter"
-    pairs["converged"] = "yes" if info["converged"] else f"NO: the result is not the optimum yet; raise {longer}"
+    if "applicability" in info:
+        found = info["applicability"]
+        pairs["network"] = f"{found['verdict']}: about {found['predicted_gap']:.2g} nats per row from the optimum"
+    else:
+        pairs["converged"] = "yes" if info["converged"] else f"NO: the result is not the optimum yet; raise {longer}"
     pairs["iterations"] = str(info["n_iter"])
     pairs["residuals"] = f"mean {info['mean_residual'][-1]:.1e}, covariance {info['covariance_residual'][-1]:.1e}"
     laps = info["seconds"]
@@ -136,6 +140,7 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
 _METHODS = {
     "full": "full, the best Gaussian",
     "npvi": "npvi, whose variances are too small where single rows say little",
+    "npvi-nn": "npvi-nn, npvi's as a network recognises it",
 }
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "check_given",
     "kernel_parameters",
     "make_likelihood",
+    "make_network",
     "make_optimizer",
     "make_parts",
     "parse_fixed",
@@ -53,7 +54,7 @@ _IN_LOGARITHMS = ("lognormal", "censored_lognormal")
 
 _CHOICES = {
     "--mean": ["constant", "zero", "linear"],
-    "--method": ["full", "npvi"],
+    "--method": ["full", "npvi", "npvi-nn"],
     "--optimizer": ["closed", "sgd", "adam"],
     "--prior": ["nngp", "fitc", "nystrom"],
     "--rule": ["nearest", "paper"],
@@ -120,6 +121,26 @@ def check_choices(options: dict[str, str]) -> None:
     for option, value in options.items():
         if value not in _CHOICES[option]:
             raise unknown_name(f"{option} cannot be", value, _CHOICES[option])
+
+
+def make_network(name: str, refine: int, method: str) -> Any:
+    """What the estimators call `network`: a name, or the recognizer in a file.
+
+    >>> make_network("pretrained", 0, "npvi-nn")
+    'pretrained'
+    """
+    if method != "npvi-nn":
+        if name != "sites" or refine:
+            raise InputError(f"--network and --refine go with --method npvi-nn, not {method}")
+        return name
+    if name in ("sites", "pretrained", "gcn"):
+        return name
+    from npvi.networks import Recognizer, RecognizerError  # rarely needed
+
+    try:
+        return Recognizer.load(name)
+    except RecognizerError as error:
+        raise InputError(f"--network must be sites, pretrained, gcn or a file with a recognizer: {error}") from error
 
 
 def make_optimizer(name: str, method: str, epochs: int | None, checkpoint: Path | None) -> Any:

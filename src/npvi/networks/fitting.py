@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -19,7 +20,7 @@ from npvi.inference.mean_function import MeanFunction
 from npvi.inference.npvi import SparseFactors
 from npvi.likelihoods import Likelihood
 from npvi.networks.guess import FEATURES, FURTHEST, guess
-from npvi.networks.perceptron import apply, initial
+from npvi.networks.perceptron import Layers, apply, initial
 from npvi.networks.recognizer import Recognizer, likelihood_settings
 from npvi.networks.whole import Whole
 from npvi.training import shuffled, train
@@ -110,16 +111,18 @@ def train_recognizer(
 
     size = min(_BATCH, len(kept))
     steps = epochs * -(-len(kept) // size)
-    optimizer = optax.adamw(optax.cosine_decay_schedule(learning_rate, steps), weight_decay=1e-3)
     unseen = jax.tree.map(jnp.asarray, table(held))
-    judge = jax.jit(lambda layers: _loss(layers, jnp.arange(len(held)), None, unseen))
+
+    def judge(layers: Layers) -> float:
+        return float(_total_loss(layers, unseen))
+
     layers = initial(jax.random.key(seed), (len(FEATURES), width, width, 2))
-    before = float(judge([(jnp.zeros_like(W), jnp.zeros_like(b)) for W, b in layers]))
+    before = judge([(jnp.zeros_like(W), jnp.zeros_like(b)) for W, b in layers])
     trained = train(
         _loss,
         layers,
         shuffled(len(kept), size),
-        optimizer,
+        _optimizer(learning_rate, steps),
         epochs=epochs,
         data=table(kept),
         seed=seed,
@@ -146,6 +149,16 @@ def train_recognizer(
         high.astype(np.float32),
         history | {"evaluation_without_network": [before]},
     )
+
+
+@lru_cache
+def _optimizer(learning_rate: float, steps: int) -> optax.GradientTransformation:
+    return optax.adamw(optax.cosine_decay_schedule(learning_rate, steps), weight_decay=1e-3)
+
+
+@jax.jit
+def _total_loss(layers: Any, table: dict[str, jax.Array]) -> jax.Array:
+    return _loss(layers, jnp.arange(len(table["x"])), None, table)
 
 
 def _loss(layers: Any, points: jax.Array, key: Any, table: dict[str, jax.Array]) -> jax.Array:

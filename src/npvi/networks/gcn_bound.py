@@ -148,7 +148,7 @@ def network_bound(prior: NNGP, data: Data, mean_function: MeanFunction, settings
     >>> estimate.steps, estimate.layout.parents.shape
     (2, (2, 50, 5))
     >>> parameters = Parameters(initial_networks(0, (20, 10, 1)), jnp.zeros(0))
-    >>> loss(parameters, jnp.array([1]), jax.random.key(0), estimate).shape
+    >>> jax.jit(loss)(parameters, jnp.array([1]), jax.random.key(0), estimate).shape
     ()
     """
     n = len(data.y)

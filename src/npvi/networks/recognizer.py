@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import pairwise
 from typing import Any, BinaryIO
 
 import jax
@@ -162,7 +163,7 @@ class Recognizer:
         layers = [(arrays[f"weights{k}"], arrays[f"biases{k}"]) for k in range(about["layers"])]
         sizes = [len(FEATURES), *(len(biases) for _, biases in layers)]
         shapes = [weights.shape for weights, _ in layers]
-        if shapes != list(zip(sizes[:-1], sizes[1:])) or sizes[-1] != 2:
+        if shapes != list(pairwise(sizes)) or sizes[-1] != 2:
             raise RecognizerError(f"{where}: weights of shapes {shapes} don't fit together")
         if not all(np.isfinite(values).all() for values in arrays.values()):
             raise RecognizerError(f"{where}: there are weights that aren't finite")

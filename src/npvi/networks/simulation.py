@@ -72,7 +72,7 @@ def simulate(family: str, seed: int, n: int = 512) -> Simulated:
     nugget = variance * float(_between(rng, 1e-4, 1.0))
     kernel = _kernel(rng, X, variance)
     f = _function(rng, kernel, nugget, X)
-    # a prior that is too narrow or too wide, or is off by a constant that it doesn't know, is what data meet in practice
+    # a prior that is too narrow or too wide, or off by a constant that it doesn't know, is what data meet in practice
     f = f * float(_between(rng, 0.3, 3.0)) if rng.random() < 0.5 else f
     level = (
         rng.uniform(-3.0, 2.0) if family in ("Poisson", "NegativeBinomial", "Gamma") else 0.5 * rng.standard_normal()

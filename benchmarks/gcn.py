@@ -141,9 +141,8 @@ def _costs() -> None:
     )
     powers = [np.log2(after / before) for before, after in pairwise(patches)]
     whole = np.log(patches[-1] / patches[0]) / np.log(4.0)
-    print(
-        f"  patches grow as K^{whole:.2f} from K = 10 to 40 (aim 2): K^{powers[0]:.2f} to 20, K^{powers[1]:.2f} from it"
-    )
+    told = f"K^{powers[0]:.2f} from 10 to 20, K^{powers[1]:.2f} from there to 40"
+    print(f"  seconds per point of patches grow as K^{whole:.2f} (aim 2): {told}")
 
 
 if __name__ == "__main__":

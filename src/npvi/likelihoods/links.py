@@ -55,7 +55,7 @@ softplus.defjvps(lambda tangent, _, f: tangent * _sigmoid(f))
 def _log_softplus(f: jax.Array) -> jax.Array:
     # Far left log(log(1 + e^f)) is f to all digits, and e^f underflows in the end. The branch not taken is
     # differentiated too: its argument is kept off 0, where the derivative is not a number.
-    return jnp.where(f < -36.0, f, jnp.log(jnp.maximum(softplus(f), 1e-100)))
+    return jnp.where(f < -36.0, f, jnp.log(softplus(jnp.maximum(f, -36.0))))
 
 
 def _inverse_softplus(mean: np.ndarray) -> np.ndarray:

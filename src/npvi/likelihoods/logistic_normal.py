@@ -1,7 +1,7 @@
 """E log(1 + exp g) under g ~ N(m, v), in closed form: the logistic distribution is a mixture of normal ones.
 
-Its density is ∫ N(x; 0, (2k)²) dF(k) with F Kolmogorov's distribution. Gauss' rule for F in log k turns the mixture into
-a sum of `_COMPONENTS` normals, right to 3e-11 everywhere, and each of them stays normal when N(0, v) is added: no
+Its density is ∫ N(x; 0, (2k)²) dF(k) with F Kolmogorov's distribution. Gauss' rule for F in log k turns the mixture
+into a sum of `_COMPONENTS` normals, right to 3e-11 everywhere, and each of them stays normal when N(0, v) is added: no
 quadrature over g, however wide it is.
 """
 

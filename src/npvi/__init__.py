@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from npvi import datasets, graph, kernels, likelihoods, networks, posteriors
+    from npvi import baselines, datasets, graph, kernels, likelihoods, networks, posteriors
     from npvi.diagnostics import Diagnosis, diagnose
     from npvi.estimators import GPClassifier, GPRegressor, log_score_scorer
     from npvi.inference.stochastic import SGD
@@ -32,6 +32,7 @@ __all__ = [
     "Likelihood",
     "Recognizer",
     "SpatialBlockSplit",
+    "baselines",
     "bounded",
     "datasets",
     "diagnose",

@@ -234,7 +234,7 @@ def test_sensible_scales_do_not_warn(X, y):
         ({"likelihood": "normal"}, ["no likelihood is named 'normal'", "'gaussian'", "'lognormal'", "'poisson'"]),
         ({"method": "laplace"}, ["method must be one of", "'npvi'", "got 'laplace'"]),
         ({"mean": "quadratic"}, ["mean must be one of 'zero', 'constant', 'linear'", "got 'quadratic'"]),
-        ({"prior": "fitc"}, ["prior must be one of 'nngp'", "got 'fitc'"]),
+        ({"prior": "kriging"}, ["prior must be one of 'nngp'", "got 'kriging'"]),
         ({"learn": "always"}, ["learn must be one of True, False, 'grid'", "got 'always'"]),
         ({"learn": 1}, ["learn must be one of True, False, 'grid'", "got 1"]),
         ({"coefficient_scale": 0.0}, ["coefficient_scale must be a positive number, or None", "got 0.0"]),

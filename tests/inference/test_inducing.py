@@ -470,7 +470,6 @@ def test_the_papers_grid():
         ({"prior": "nystrom", "nugget": 0.0}, "prior='nystrom' needs a positive nugget"),
         ({"prior": "fitc", "nugget": 0.0}, "a low-rank prior needs a nugget"),
         ({"prior": "fitc", "method": "npvi-nn"}, "prior='fitc' goes with method='full' or 'npvi'"),
-        ({"prior": "fitc", "method": "npvi", "optimizer": "sgd"}, "prior='fitc' goes with .* optimizer='closed'"),
         ({"prior": "fitc", "n_inducing": 0}, "n_inducing must be a whole number of at least 1, got 0"),
         ({"prior": "fitc", "n_inducing": 2.5}, "n_inducing must be a whole number"),
         ({"prior": "fitc", "inducing": "grid"}, "inducing must be 'kmeans', 'random' or an array"),
@@ -519,3 +518,16 @@ def test_from_the_shell(tmp_path, capsys):
     wrong = CliRunner().invoke(app, [*arguments[:-4], "--prior", "svgp"])
     assert wrong.exit_code == 2
     assert "--prior cannot be" in wrong.output
+
+
+@pytest.mark.parametrize("prior", ["fitc", "nystrom"])
+def test_the_closed_form_beats_stochastic_gradients(prior):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(150, 2))
+    y = rng.poisson(2.0, 150)
+    settings = {"kernel": Matern32(0.3), "nugget": 0.1, "prior": prior, "n_inducing": 20, "learn": False}
+    closed = npvi.GPRegressor("poisson", method="npvi", **settings).fit(X, y)
+    sgd = npvi.GPRegressor("poisson", method="npvi", optimizer=npvi.SGD("adam", epochs=40), **settings)
+    with pytest.warns(UserWarning, match="stochastic gradients ended"):
+        sgd.fit(X, y)
+    assert sgd.elbo_ < closed.elbo_ < sgd.elbo_ + 0.5 * 150

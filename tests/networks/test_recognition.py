@@ -191,7 +191,7 @@ def test_default_network_through_the_estimator(solve):
 
 def test_a_recognizer_is_reused_saved_and_loaded(tmp_path):
     X, y = table()
-    recognizer = npvi.fit_network(model(), X, y, epochs=40)
+    recognizer = npvi.fit_network(model(), X, y, steps=100)
     recognizer.save(tmp_path / "network.npz")
     loaded = Recognizer.load(tmp_path / "network.npz")
     assert (tmp_path / "network.npz").stat().st_size < 100_000
@@ -232,6 +232,24 @@ def test_applicability_tells_bad_from_good(trained):
         model(network=Recognizer(**{**vars(trained), "layers": wrong})).fit(X, y)
     far = MeanFunction(NNGP(RBF(3.0, 1e4), 1e3, mean_function.prior.X, mean_function.prior.graph), mean_function.basis)
     assert recognise(trained, data, far).info["applicability"]["outside"] > 0.5
+
+
+def test_compared_with_the_optimum(tmp_path):
+    X, y = table(300)
+    fitted = model(network="pretrained").fit(X, y)
+    found = npvi.networks.compare_with_optimum(fitted)
+    best = clone(fitted).set_params(method="npvi").fit(X, y)
+    assert_allclose(found["elbo"], best.elbo_, rtol=1e-9)
+    assert_allclose(found["gap"], (best.elbo_ - fitted.elbo_) / 300, atol=1e-9)
+    assert 0 <= found["gap_of_mean"] < 0.01
+    assert 0 <= found["gap_of_factor"] < 0.01
+    assert 0.9 < found["variance_ratio"] < 1.1
+    assert fitted.fit_info_["optimum"] == found
+    curve = npvi.networks.training_curve(model(), X, y, steps=(2, 40), path=tmp_path / "curve.png")
+    assert curve["gap"].iloc[-1] < 0.01
+    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(ValueError, match="needs no network"):
+        npvi.networks.training_curve(model().set_params(likelihood="gaussian"), X, y)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

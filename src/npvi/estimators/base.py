@@ -259,11 +259,8 @@ class BaseGP(BaseEstimator):
         """How the process is approximated; inducing points are chosen here, once, and held while learning."""
         if self.prior not in LOW_RANK:
             return NearestNeighbors()
-        if self.method == "npvi-nn" or self.optimizer != "closed":
-            raise ValueError(
-                f"prior={self.prior!r} goes with method='full' or 'npvi' and optimizer='closed', got method="
-                f"{self.method!r} and optimizer={self.optimizer!r}: change those, or use prior='nngp'"
-            )
+        if self.method == "npvi-nn":
+            raise ValueError(f"prior={self.prior!r} goes with method='full' or 'npvi'; 'npvi-nn' needs prior='nngp'")
         if self.learn and isinstance(model.likelihood, Softmax):
             raise ValueError(
                 f"with prior={self.prior!r} nothing can be learned from three or more labels: pass learn=False with a "

@@ -134,7 +134,7 @@ class BoundObjective:
         else:
             family = AllCovariances(prior, self._noise, _DRAWS, _DRAWS, strict=True)
             fit = fit_posterior(family, prior, data, mean_function, self.start, 1e-2, max_iterations=3, enough=0.1)
-        self.start = Start(fit.posterior.mean, fit.posterior.variance, fit.posterior.site_precision)
+        self.start = Start(fit.posterior.mean, fit.posterior.variance)
         return data, fit
 
 

@@ -27,7 +27,7 @@ def fit_network(
     rounds: int = 3,
     points: int | None = None,
     width: int = 32,
-    epochs: int | None = None,
+    steps: int = 400,
     learning_rate: float = 5e-3,
     **fit_params: Any,
 ) -> Recognizer:
@@ -38,7 +38,7 @@ def fit_network(
     estimator : GPRegressor or GPClassifier
         With the prior and the noise to train for; where it learns, it learns first. It stays as it is.
     X, y : the data.
-    rounds, points, width, epochs, learning_rate : as in `npvi.networks.SiteNetwork`; by default all points are used.
+    rounds, points, width, steps, learning_rate : as in `npvi.networks.SiteNetwork`; by default all points are used.
     **fit_params : more for `fit`, such as ``exposure``.
 
     Returns
@@ -51,12 +51,12 @@ def fit_network(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(200, 1))
     >>> model = npvi.GPRegressor("bernoulli", kernel=npvi.kernels.RBF(0.2), learn=False)
-    >>> fit_network(model, X, rng.integers(2, size=200), epochs=10)
+    >>> fit_network(model, X, rng.integers(2, size=200), steps=10)
     Recognizer(likelihood='Bernoulli', settings={'link': 'logit'}, n_inputs=1, rounds=3)
     """
     from sklearn.base import clone
 
-    settings = SiteNetwork(rounds=rounds, points=points, width=width, epochs=epochs, learning_rate=learning_rate)
+    settings = SiteNetwork(rounds=rounds, points=points, width=width, steps=steps, learning_rate=learning_rate)
     model = clone(estimator).set_params(method="npvi-nn", network=settings, refine=0, solve="cg")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the recognised posterior")

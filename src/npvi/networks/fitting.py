@@ -25,12 +25,12 @@ from npvi.networks.recognizer import Recognizer, likelihood_settings
 from npvi.networks.whole import Whole
 from npvi.training import shuffled, train
 
-__all__ = ["Examples", "examples", "patches", "train_recognizer"]
+__all__ = ["BATCH", "Examples", "examples", "patches", "train_recognizer"]
 
-#: points of a data set that a network is trained on unless told otherwise, in how many patches
-_POINTS, _PATCHES = 2048, 8
-#: points of a batch
-_BATCH = 512
+#: points of a patch, and of a batch
+_PATCH, BATCH = 384, 256
+#: residuals of an optimum to learn from: further digits cost more iterations than they teach
+_NEAR_ENOUGH = 3e-3
 #: share of the examples that choose among epochs
 _HELD_OUT = 0.1
 
@@ -54,7 +54,9 @@ class Examples:
 def examples(data: Data, mean_function: MeanFunction, rounds: int) -> Examples:
     """All points of a data set, with their optimum by the closed form."""
     prior = mean_function.prior
-    best = fit_posterior(SparseFactors(prior), prior, data, mean_function, tolerance=1e-4, max_iterations=60).posterior
+    best = fit_posterior(
+        SparseFactors(prior), prior, data, mean_function, tolerance=_NEAR_ENOUGH, max_iterations=60
+    ).posterior
     guessed = guess(Whole(data, mean_function), rounds)
     targets = np.column_stack(
         [(best.mean - guessed.mean) / np.sqrt(guessed.variance), np.log(best.variance / guessed.variance)]
@@ -67,15 +69,16 @@ def examples(data: Data, mean_function: MeanFunction, rounds: int) -> Examples:
     return Examples(*parts)
 
 
-def patches(coordinates: NDArray[np.float64], points: int = _POINTS, number: int = _PATCHES) -> list[NDArray[np.int64]]:
-    """Rows of a few compact patches; each is a small data set of its own, as dense as the large one.
+def patches(coordinates: NDArray[np.float64], points: int, size: int = _PATCH) -> list[NDArray[np.int64]]:
+    """Rows of a few compact patches, `points` in all; each is a small data set of its own, as dense as the large one.
 
-    >>> [len(rows) for rows in patches(np.random.default_rng(0).uniform(size=(1000, 2)), points=100, number=2)]
+    >>> [len(rows) for rows in patches(np.random.default_rng(0).uniform(size=(1000, 2)), points=100, size=50)]
     [50, 50]
     """
     rows = build_tree(coordinates).rows
     if len(rows) <= points:
         return [rows]
+    number = max(1, points // size)
     size = points // number
     starts = (np.arange(number) + 0.5) / number * (len(rows) - size)
     return [rows[int(start) : int(start) + size] for start in starts]
@@ -109,7 +112,7 @@ def train_recognizer(
     def table(rows: NDArray) -> dict[str, Any]:
         return {"x": (features[rows] - centre) / scale, "target": targets[rows], "importance": importance[rows]}
 
-    size = min(_BATCH, len(kept))
+    size = min(BATCH, len(kept))
     steps = epochs * -(-len(kept) // size)
     unseen = jax.tree.map(jnp.asarray, table(held))
 

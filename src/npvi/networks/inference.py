@@ -14,7 +14,7 @@ from npvi.graph import build_graph
 from npvi.inference.data import Data
 from npvi.inference.fit import Fit
 from npvi.inference.mean_function import MeanFunction
-from npvi.networks.fitting import Examples, examples, patches, train_recognizer
+from npvi.networks.fitting import BATCH, Examples, examples, patches, train_recognizer
 from npvi.networks.gcn import GCN
 from npvi.networks.recognition import recognise
 from npvi.networks.recognizer import Recognizer, exact_sites, pretrained
@@ -25,8 +25,6 @@ __all__ = ["check_network", "infer", "train_on"]
 
 Progress = Callable[[dict[str, float]], None]
 
-#: steps of training where the number of epochs is left open, and points of a step
-_STEPS, _BATCH = 400, 512
 _NAMES = ("sites", "pretrained", "gcn")
 
 
@@ -112,14 +110,14 @@ def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, see
         sets.append(examples(data.take(rows), part_of(mean_function, rows), settings.rounds))
         progress.report("examples", patches=len(sets))
     total = sum(len(one.features) for one in sets)
-    steps_of_an_epoch = -(-total // _BATCH)
+    steps_of_an_epoch = -(-total // BATCH)
     return train_recognizer(
         data.likelihood,
         sets,
         n_inputs=X.shape[1],
         rounds=settings.rounds,
         width=settings.width,
-        epochs=-(-_STEPS // steps_of_an_epoch) if settings.epochs is None else settings.epochs,
+        epochs=-(-settings.steps // steps_of_an_epoch),
         learning_rate=settings.learning_rate,
         seed=seed,
         report=lambda **numbers: progress.report("training", **numbers),

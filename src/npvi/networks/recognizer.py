@@ -57,7 +57,7 @@ class Recognizer:
     >>> X = rng.uniform(size=(300, 2))
     >>> y = rng.poisson(np.exp(np.sin(6 * X[:, 0])))
     >>> settings = dict(likelihood="poisson", method="npvi-nn", kernel=npvi.kernels.Matern32(0.3), learn=False)
-    >>> recognizer = npvi.fit_network(npvi.GPRegressor(**settings), X, y, epochs=20)
+    >>> recognizer = npvi.fit_network(npvi.GPRegressor(**settings), X, y, steps=40)
     >>> model = npvi.GPRegressor(**settings, network=recognizer).fit(X, y)
     >>> model.fit_info_["applicability"]["verdict"]
     'trust'

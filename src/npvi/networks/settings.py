@@ -19,13 +19,13 @@ class SiteNetwork(Parametrised):
     rounds : int
         Newton rounds of the guess, each with one solve; 0 takes a few steps of message passing instead.
     points : int or None
-        How many points are trained on, in compact patches; None: all.
+        How many points are trained on, in compact patches of 384; None: all, together.
     width : int
         Of the two hidden layers.
-    epochs : int or None
-        Passes through the points; None: as many as make about 400 steps.
+    steps : int
+        Of Adam, each with 256 points.
     learning_rate : float
-        Of Adam; falls to 0 along a cosine.
+        Falls to 0 along a cosine.
 
     Examples
     --------
@@ -33,27 +33,27 @@ class SiteNetwork(Parametrised):
     SiteNetwork(rounds=1)
     """
 
-    static = ("rounds", "points", "width", "epochs", "learning_rate")
+    static = ("rounds", "points", "width", "steps", "learning_rate")
 
     def __init__(
         self,
         rounds: int = 3,
-        points: int | None = 2048,
+        points: int | None = 768,
         width: int = 32,
-        epochs: int | None = None,
-        learning_rate: float = 5e-3,
+        steps: int = 60,
+        learning_rate: float = 1e-2,
     ) -> None:
         self.rounds = rounds
         self.points = points
         self.width = width
-        self.epochs = epochs
+        self.steps = steps
         self.learning_rate = learning_rate
 
     def validate(self) -> None:
         """Raise ValueError where a setting is not allowed."""
-        for name, least in (("rounds", 0), ("points", 2), ("width", 1), ("epochs", 1)):
+        for name, least in (("rounds", 0), ("points", 2), ("width", 1), ("steps", 1)):
             value = getattr(self, name)
-            if value is None and name in ("points", "epochs"):
+            if value is None and name == "points":
                 continue
             if not (isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least):
                 raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import jax
@@ -93,8 +94,14 @@ class Parametrised(BaseEstimator):
         return type(self)(**{**self.get_params(deep=False), **parameters})
 
 
+@lru_cache
+def _names(cls: type[Parametrised]) -> tuple[str, ...]:
+    # reading them off the constructor each time is a good part of a small fit's time
+    return tuple(cls._get_param_names())
+
+
 def _flatten(obj: Parametrised) -> tuple[list[Any], tuple]:
-    names = obj._get_param_names()
+    names = _names(type(obj))
     leaves = [
         value if isinstance(value, Parametrised) or hasattr(value, "dtype") else np.asarray(value, dtype=np.float64)
         for value in (getattr(obj, name) for name in names if name not in obj.static)
@@ -106,7 +113,7 @@ def _unflatten(cls: type[Parametrised], static: tuple, leaves: list[Any]) -> Par
     obj = object.__new__(cls)
     for name, value in static:
         setattr(obj, name, value)
-    dynamic = [name for name in cls._get_param_names() if name not in cls.static]
+    dynamic = [name for name in _names(cls) if name not in cls.static]
     for name, value in zip(dynamic, leaves, strict=True):
         setattr(obj, name, value)
     return obj

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -53,7 +53,7 @@ class Examples:
 
 def examples(data: Data, mean_function: MeanFunction, rounds: int) -> Examples:
     """All points of a data set, with their optimum by the closed form."""
-    prior = mean_function.prior
+    prior, data = mean_function.prior, replace(data, coarse=True)
     best = fit_posterior(
         SparseFactors(prior), prior, data, mean_function, tolerance=_NEAR_ENOUGH, max_iterations=60
     ).posterior

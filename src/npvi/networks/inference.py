@@ -14,7 +14,7 @@ from npvi.graph import build_graph
 from npvi.inference.data import Data
 from npvi.inference.fit import Fit
 from npvi.inference.mean_function import MeanFunction
-from npvi.networks.fitting import BATCH, Examples, examples, patches, train_recognizer
+from npvi.networks.fitting import BATCH, examples, patches, train_recognizer
 from npvi.networks.gcn import GCN
 from npvi.networks.recognition import recognise
 from npvi.networks.recognizer import Recognizer, exact_sites, pretrained
@@ -101,19 +101,17 @@ def _recognizer(network: Any, data: Data, mean_function: MeanFunction, seed: int
 
 
 def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, seed: int) -> Recognizer:
-    """A recognizer trained on patches of these data; each patch keeps the order of its points."""
+    """A recognizer trained on patches of these data; their points keep their order."""
     X = mean_function.prior.X
     points = len(X) if settings.points is None else settings.points
-    sets: list[Examples] = []
-    for rows in patches(mean_function.prior.kernel.coordinates(X), points):
-        rows = np.sort(rows)
-        sets.append(examples(data.take(rows), part_of(mean_function, rows), settings.rounds))
-        progress.report("examples", patches=len(sets))
-    total = sum(len(one.features) for one in sets)
-    steps_of_an_epoch = -(-total // BATCH)
+    # all patches together, because a small fit's time goes into what doesn't depend on its size
+    rows = np.sort(np.concatenate(patches(mean_function.prior.kernel.coordinates(X), points)))
+    progress.report("examples", points=len(rows))
+    seen = examples(data.take(rows), part_of(mean_function, rows), settings.rounds)
+    steps_of_an_epoch = -(-len(seen.features) // BATCH)
     return train_recognizer(
         data.likelihood,
-        sets,
+        [seen],
         n_inputs=X.shape[1],
         rounds=settings.rounds,
         width=settings.width,

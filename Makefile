@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export NPVI_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench bench-peers docs clean
+.PHONY: help demo test lint types bench bench-peers reproduce docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,8 +37,11 @@ types: $(READY) ## type check (mypy)
 bench: $(READY) ## measured figures: speed, scores, calibration (NPVI_DATA names the data folder)
 	$(BIN)/python -m benchmarks
 
-bench-peers: $(VENV)/.ready-bench ## the same data through GPBoost and GPyTorch (installs the bench extra)
-	$(BIN)/python -m benchmarks gpboost
+bench-peers: $(VENV)/.ready-bench ## the same data through today's software, into benchmarks/RESULTS.md (LIMIT=seconds a run)
+	$(BIN)/python -m benchmarks.peers $(if $(LIMIT),--limit $(LIMIT))
+
+reproduce: $(READY) ## the paper's tables and figures on real data, into results/: days; stop it and it goes on later
+	$(BIN)/npvi reproduce all
 
 docs: $(VENV)/.ready-docs ## API pages into site/
 	$(BIN)/pdoc --docformat numpy --math --output-directory site npvi

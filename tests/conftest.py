@@ -1,8 +1,13 @@
-"""Test processes run side by side: a BLAS that takes every core in each of them makes all of them wait."""
+"""Test processes run side by side.
+
+A BLAS that takes every core in each of them makes all of them wait. What JAX compiled in one of them, which takes
+longer than most of what is done with it, serves the others, and the next run.
+"""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy  # noqa: F401  (what isn't loaded can't be limited)
 import scipy.linalg  # noqa: F401
@@ -10,3 +15,12 @@ from threadpoolctl import threadpool_limits
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     threadpool_limits(1, "blas")
+
+# JAX reads these when it is first imported, here and in programs that tests start
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+def pytest_configure(config):
+    # what another process is just writing can't be read yet, and is compiled here as well
+    config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache entry")

@@ -43,12 +43,12 @@ def test_the_table_is_what_separate_fits_say(survey):
 
 
 def test_the_graph_is_built_once_for_one_length_scale_and_anew_for_another_metric(survey, monkeypatch):
-    import npvi.estimators.base as base
+    import npvi.estimators.fitting as fitting
 
     X, y = survey
     built = []
-    original = base.build_graph
-    monkeypatch.setattr(base, "build_graph", lambda *a, **k: built.append(1) or original(*a, **k))
+    original = fitting.build_graph
+    monkeypatch.setattr(fitting, "build_graph", lambda *a, **k: built.append(1) or original(*a, **k))
     npvi.grid_search(model(), X, y, {"length_scale": [0.5, 1.0, 2.0]})
     assert len(built) == 1
     built.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import jax
@@ -84,9 +83,12 @@ class Parametrised(BaseEstimator):
     static: tuple[str, ...] = ()
     domains: ClassVar[dict[str, Interval]] = {}
     """What each learnable parameter may be; positive numbers where nothing is said."""
+    _names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # once: reading them off the constructor each time would be a good part of a small fit's time
+        cls._names = tuple(cls._get_param_names())
         jax.tree_util.register_pytree_node(cls, _flatten, lambda structure, leaves: _unflatten(cls, structure, leaves))
 
     def replace(self, **parameters: Any) -> Self:
@@ -94,14 +96,8 @@ class Parametrised(BaseEstimator):
         return type(self)(**{**self.get_params(deep=False), **parameters})
 
 
-@lru_cache
-def _names(cls: type[Parametrised]) -> tuple[str, ...]:
-    # reading them off the constructor each time is a good part of a small fit's time
-    return tuple(cls._get_param_names())
-
-
 def _flatten(obj: Parametrised) -> tuple[list[Any], tuple]:
-    names = _names(type(obj))
+    names = obj._names
     leaves = [
         value if isinstance(value, Parametrised) or hasattr(value, "dtype") else np.asarray(value, dtype=np.float64)
         for value in (getattr(obj, name) for name in names if name not in obj.static)
@@ -113,7 +109,7 @@ def _unflatten(cls: type[Parametrised], static: tuple, leaves: list[Any]) -> Par
     obj = object.__new__(cls)
     for name, value in static:
         setattr(obj, name, value)
-    dynamic = [name for name in _names(cls) if name not in cls.static]
+    dynamic = [name for name in cls._names if name not in cls.static]
     for name, value in zip(dynamic, leaves, strict=True):
         setattr(obj, name, value)
     return obj

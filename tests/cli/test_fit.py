@@ -173,7 +173,7 @@ def test_covariates(npvi, survey, tmp_path):
         ("few", "binomial", "trials", 9),
         ("temperature", "gaussian", "noise_variance", 0.5),
         ("temperature", "censored_gaussian", "censored", 0),
-        ("count", "negative_binomial", "exposure", 2.0),
+        ("count", "poisson", "exposure", 2.0),
     ],
 )
 def test_columns_of_data_per_row(npvi, survey, tmp_path, target, likelihood, extra, values):

@@ -526,6 +526,7 @@ def test_the_closed_form_beats_stochastic_gradients(prior):
     X = rng.uniform(size=(150, 2))
     y = rng.poisson(2.0, 150)
     settings = {"kernel": Matern32(0.3), "nugget": 0.1, "prior": prior, "n_inducing": 20, "learn": False}
+    settings["n_neighbors"] = 6
     closed = npvi.GPRegressor("poisson", method="npvi", **settings).fit(X, y)
     sgd = npvi.GPRegressor("poisson", method="npvi", optimizer=npvi.SGD("adam", epochs=40), **settings)
     with pytest.warns(UserWarning, match="stochastic gradients ended"):

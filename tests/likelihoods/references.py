@@ -76,7 +76,8 @@ class WithZeros(Discrete):
         return self.zero * (np.asarray(y) == 0.0) + (1.0 - self.zero) * self.counts.pmf(y)
 
     def logpmf(self, y):
-        return np.log1p(-self.zero) + self.counts.logpmf(y) if y > 0.0 else np.log(self.pmf(y))
+        y = np.asarray(y)
+        return np.where(y > 0.0, np.log1p(-self.zero) + self.counts.logpmf(y), np.log(self.pmf(0.0 * y)))
 
     def cdf(self, y):
         return self.zero * (np.asarray(y) >= 0.0) + (1.0 - self.zero) * self.counts.cdf(y)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import jax
 import numpy as np
 import pytest
@@ -28,15 +30,32 @@ def test_log_prob(case):
             np.testing.assert_allclose(got, case.log_prob(y, LATENTS, exposure), rtol=1e-11, atol=1e-12)
 
 
-@every_case
-def test_log_prob_has_derivatives_far_out(case):
-    row = {name: value[0] for name, value in case.row(case.exposures[0]).items()}
-    f = np.array([-800.0, -40.0, -36.0, 0.0, 36.0, 300.0])
+FAR = np.array([-800.0, -40.0, -36.0, 0.0, 36.0, 300.0])
+NEAR = np.linspace(-30.0, 30.0, 601)
+
+
+@cache
+def derivatives(name):
+    """First and second derivatives in f at `FAR` and `NEAR`, a row for each response: computed once for two tests."""
+    case = CASES[name]
+    row = {extra: value[0] for extra, value in case.row(case.exposures[0]).items()}
+    f, found = np.concatenate([FAR, NEAR]), []
     with float64():
         for y in case.responses:
             slope = jax.grad(lambda f, y=y: case.likelihood.log_prob(y, f, **row))
-            assert not np.isnan(jax.vmap(slope)(f)).any()
-            assert not np.isnan(jax.vmap(jax.grad(slope))(f)).any()
+            found.append([np.asarray(jax.vmap(slope)(f)), np.asarray(jax.vmap(jax.grad(slope))(f))])
+    return np.stack(found, axis=1)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_log_prob_has_derivatives_far_out(name):
+    assert not np.isnan(derivatives(name)[:, :, : len(FAR)]).any()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_log_concave_where_it_says_so(name):
+    curvature = derivatives(name)[1, :, len(FAR) :]
+    assert (curvature.max() <= 1e-12) == CASES[name].likelihood.log_concave
 
 
 @every_case
@@ -92,18 +111,6 @@ def test_initial_latent_has_about_the_right_mean(case):
             np.testing.assert_allclose(f_mean, np.maximum(y, 0.5 if case.discrete else -np.inf), rtol=0.2)
         else:
             np.testing.assert_array_equal(np.sign(f), 2.0 * y - 1.0)
-
-
-@every_case
-def test_log_concave_where_it_says_so(case):
-    f = np.linspace(-30.0, 30.0, 601)
-    row = {name: value[0] for name, value in case.row(case.exposures[0]).items()}
-    largest = []
-    for y in case.responses:
-        with float64():
-            curvature = jax.vmap(jax.grad(jax.grad(lambda f, y=y: case.likelihood.log_prob(y, f, **row))))(f)
-        largest.append(np.asarray(curvature).max())
-    assert (max(largest) <= 1e-12) == case.likelihood.log_concave
 
 
 @every_case

@@ -8,9 +8,8 @@ from typing import Any, NoReturn, Self
 import jax
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from npvi import progress, validation
 from npvi.baselines.choosing import CHOICES
@@ -20,50 +19,34 @@ from npvi.baselines.task import Found, Task
 from npvi.baselines.tracing import Clock, Validation
 from npvi.inference.data import Data
 from npvi.inference.learning import Model
-from npvi.inference.search_space import unwrapped
-from npvi.kernels import as_kernel
 from npvi.likelihoods import as_likelihood
 from npvi.mixture import MixturePredictive
+from npvi.model_parts import check_nugget, plain_parts
 from npvi.parallel import threads
 from npvi.parameters import Parameter
 from npvi.precision import float64
+from npvi.predicting import PredictsNumbers, per_row
 from npvi.predictive import Predictive
 
 __all__ = ["InducingPointGP"]
 
 
-class InducingPointGP(RegressorMixin, BaseEstimator):
+class InducingPointGP(PredictsNumbers, BaseEstimator):
     """What the three methods share; the parameters are documented in `SVGP`."""
 
+    likelihood: Any
+    kernel: Any
+    nugget: Any
+    mean: str
+    n_inducing: int
+    inducing: str
+    batch_size: int
+    epochs: int
+    budget: float | None
+    patience: int | None
+    random_state: Any
+    verbose: int
     posterior_: InducingPosterior
-
-    def __init__(
-        self,
-        likelihood,
-        kernel,
-        nugget,
-        mean,
-        n_inducing,
-        inducing,
-        batch_size,
-        epochs,
-        budget,
-        patience,
-        random_state,
-        verbose,
-    ):
-        self.likelihood = likelihood
-        self.kernel = kernel
-        self.nugget = nugget
-        self.mean = mean
-        self.n_inducing = n_inducing
-        self.inducing = inducing
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.budget = budget
-        self.patience = patience
-        self.random_state = random_state
-        self.verbose = verbose
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
@@ -99,8 +82,7 @@ class InducingPointGP(RegressorMixin, BaseEstimator):
         X, y = validation.check_response(self, X, y)
         model, said = self._model(X.shape[1])
         y = model.likelihood.check_response(y)
-        extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
-        row = model.likelihood.check_row(extras, len(y), y)
+        row = model.likelihood.check_row(per_row(exposure, trials, noise_variance, censored), len(y), y)
         model = self._start(model, X, y, row)
         data = Data(model.likelihood, y, row)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
@@ -135,16 +117,12 @@ class InducingPointGP(RegressorMixin, BaseEstimator):
         self.fit_info_ = {**found.info, "trace": trace, "total_seconds": seconds}
 
     def _model(self, n_inputs: int) -> tuple[Model, dict[str, Parameter]]:
-        """Kernel, nugget and likelihood with plain numbers inside, and what the user said about those."""
-        kernel, said = unwrapped(as_kernel(self.kernel), "kernel")
-        likelihood, more = unwrapped(as_likelihood(self.likelihood), "likelihood")
-        kernel.validate(n_inputs)
-        likelihood.validate()
-        said = {**said, **more}
-        nugget = self.nugget
-        if isinstance(nugget, Parameter):
-            said["nugget"], nugget = nugget, nugget.value
-        return Model(kernel, float(nugget), likelihood), said
+        """The model with plain numbers inside, and what the user said about those."""
+        kernel, likelihood, nugget, said = plain_parts(
+            self.kernel, as_likelihood(self.likelihood), self.nugget, n_inputs
+        )
+        assert nugget is not None  # as `_check_settings` knows
+        return Model(kernel, nugget, likelihood), said
 
     def _start(self, model: Model, X: NDArray[np.float64], y: NDArray[np.float64], row: dict[str, Any]) -> Model:
         """The model to start from."""
@@ -183,27 +161,13 @@ class InducingPointGP(RegressorMixin, BaseEstimator):
             validation.check_count(name, getattr(self, name))
         if self.patience is not None:
             validation.check_count("patience", self.patience)
-        nugget = self.nugget.value if isinstance(self.nugget, Parameter) else self.nugget
-        if not (isinstance(nugget, Real) and 0.0 <= float(nugget) < np.inf):
-            raise ValueError(f"nugget must be a finite number that isn't negative, got {self.nugget!r}")
+        check_nugget(self.nugget)
         if not (self.budget is None or (isinstance(self.budget, Real) and float(self.budget) > 0.0)):
             raise ValueError(f"budget must be a positive number of seconds, or None; got {self.budget!r}")
 
     # -- prediction ---------------------------------------------------------------------------------------------------
 
-    def predict_dist(
-        self,
-        X: Any,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        censored: Any = None,
-    ) -> Predictive:
-        """The predictive distribution of the response at each row of X; there are no joint draws."""
-        check_is_fitted(self, "posterior_")
-        X = validation.check_inputs(self, X, reset=False)
-        extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
-        row = self.likelihood_.check_row(extras, len(X))
+    def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
         parts = [
             Predictive(self.likelihood_, mean, variance, row, self._no_joint_draws)
             for mean, variance in marginals(self.posterior_, new_places(X))
@@ -214,32 +178,6 @@ class InducingPointGP(RegressorMixin, BaseEstimator):
             if part is not parts[0]:
                 mixed = MixturePredictive(mixed, part, float(weight / total))
         return mixed
-
-    def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        censored: Any = None,
-    ) -> Any:
-        """Mean of the response at each row of X; with `return_std` also its standard deviation."""
-        dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
-        return (dist.mean, dist.std) if return_std else dist.mean
-
-    def log_score(
-        self,
-        X: Any,
-        y: Any,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        censored: Any = None,
-    ) -> float:
-        """Mean log predictive density of the responses `y` at `X`: higher is better."""
-        dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
-        return float(np.mean(dist.log_prob(y)))
 
     def _no_joint_draws(self, n: int, rng: np.random.Generator) -> NoReturn:
         raise ValueError(

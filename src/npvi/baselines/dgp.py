@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 
 from npvi import validation
-from npvi.baselines.base import InducingPointGP
 from npvi.baselines.decoupled import Basis, DecoupledPosterior, Dual, decoupled_basis
+from npvi.baselines.gradients import GradientGP
 from npvi.baselines.posteriors import Spread
 from npvi.baselines.process import Inducing, Places, checked
-from npvi.baselines.stochastic import Schedule, check_optimizer, train_within
+from npvi.baselines.stochastic import Schedule
 from npvi.baselines.task import Found, Task
 from npvi.inference.stochastic.expected_likelihood import Observed, observed
 from npvi.training import Batches
@@ -68,7 +68,7 @@ def loss(dual: Dual, batch: Batch, key: jax.Array, problem: Problem) -> jax.Arra
     return posterior.divergence(batch.points) - expected
 
 
-class DGP(InducingPointGP):
+class DGP(GradientGP):
     """Gaussian process with decoupled bases: many points for the mean, few for the covariance.
 
     A step costs as much as the mean's basis is large, not its square or cube: of the norm of the mean only what the
@@ -86,7 +86,7 @@ class DGP(InducingPointGP):
 
     Attributes
     ----------
-    elbo_, fit_info_, kernel_, likelihood_, nugget_, posterior_ : as in `SVGP`.
+    elbo_, fit_info_, kernel_, likelihood_, nugget_, posterior_ : as in `SVGP`, and so are the methods.
 
     References
     ----------
@@ -120,27 +120,13 @@ class DGP(InducingPointGP):
         random_state=None,
         verbose=0,
     ):
-        super().__init__(
-            likelihood=likelihood,
-            kernel=kernel,
-            nugget=nugget,
-            mean=mean,
-            n_inducing=n_inducing,
-            inducing=inducing,
-            batch_size=batch_size,
-            epochs=epochs,
-            budget=budget,
-            patience=patience,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.n_covariance = n_covariance
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
+        self.likelihood, self.kernel, self.nugget, self.mean = likelihood, kernel, nugget, mean
+        self.n_inducing, self.n_covariance, self.inducing = n_inducing, n_covariance, inducing
+        self.batch_size, self.epochs, self.optimizer, self.learning_rate = batch_size, epochs, optimizer, learning_rate
+        self.budget, self.patience, self.random_state, self.verbose = budget, patience, random_state, verbose
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_optimizer(self.optimizer, self.learning_rate)
         validation.check_count("n_covariance", self.n_covariance)
 
     def _infer(self, task: Task) -> Found:
@@ -149,19 +135,13 @@ class DGP(InducingPointGP):
         alpha, beta, places = (Places(*map(jnp.asarray, some)) for some in (alpha, beta, task.places))
         basis = decoupled_basis(checked(Inducing.of(task.process, beta)), alpha)
         problem = Problem(places, observed(task.data, task.unit), basis, task.unit)
-        schedule = Schedule(len(task.data.y), min(self.batch_size, len(task.data.y)), self.epochs)
-        trained, info = train_within(
-            task.clock,
-            schedule,
+        trained, info = self._train(
+            task,
             loss,
             problem.first(task.constant),
-            _batches(schedule, len(alpha.X)),
+            lambda schedule: _batches(schedule, len(alpha.X)),
             problem,
-            optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
-            seed=task.seed,
-            evaluate=task.evaluate(lambda dual: (problem.posterior(dual), task.model.likelihood)),
-            patience=self.patience,
+            lambda dual: (problem.posterior(dual), task.model.likelihood),
         )
         return Found(problem.posterior(trained.parameters), task.model, info)
 

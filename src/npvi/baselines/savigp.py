@@ -147,8 +147,8 @@ class SAVIGP(InducingPointGP):
 
     Attributes
     ----------
-    elbo_, fit_info_, kernel_, likelihood_, nugget_, posterior_ : as in `SVGP`; `elbo_` is by quadrature, the history in
-        `fit_info_` by draws, and ``message`` there is what L-BFGS-B said.
+    elbo_, fit_info_, kernel_, likelihood_, nugget_, posterior_ : as in `SVGP`, and so are the methods; `elbo_` is by
+        quadrature, the history in `fit_info_` by draws, and ``message`` there is what L-BFGS-B said.
 
     References
     ----------
@@ -180,22 +180,10 @@ class SAVIGP(InducingPointGP):
         random_state=None,
         verbose=0,
     ):
-        super().__init__(
-            likelihood=likelihood,
-            kernel=kernel,
-            nugget=nugget,
-            mean=mean,
-            n_inducing=n_inducing,
-            inducing=inducing,
-            batch_size=batch_size,
-            epochs=epochs,
-            budget=budget,
-            patience=patience,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.components = components
-        self.samples = samples
+        self.likelihood, self.kernel, self.nugget, self.mean = likelihood, kernel, nugget, mean
+        self.n_inducing, self.inducing, self.components, self.samples = n_inducing, inducing, components, samples
+        self.batch_size, self.epochs = batch_size, epochs
+        self.budget, self.patience, self.random_state, self.verbose = budget, patience, random_state, verbose
 
     def _check_settings(self) -> None:
         super()._check_settings()

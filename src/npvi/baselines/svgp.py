@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.baselines.base import InducingPointGP
+from npvi.baselines.gradients import GradientGP
 from npvi.baselines.hyperparameters import Hyperparameters
 from npvi.baselines.posteriors import GaussianPosterior, Whitened
 from npvi.baselines.process import Inducing, Places, checked, new_places
-from npvi.baselines.stochastic import Schedule, check_optimizer, train_within
+from npvi.baselines.stochastic import Schedule
 from npvi.baselines.task import Found, Task
 from npvi.inference.learning import Model
 from npvi.inference.starting import starting_model
@@ -109,7 +109,7 @@ class Bound:
         return -value
 
 
-class SVGP(InducingPointGP):
+class SVGP(GradientGP):
     """Gaussian process with whitened inducing points, fitted by stochastic gradients of the bound.
 
     Parameters
@@ -159,6 +159,13 @@ class SVGP(InducingPointGP):
     kernel_, likelihood_, nugget_ : those used, learned or given.
     posterior_ : of the inducing values.
 
+    Methods
+    -------
+    * ``fit(X, y, exposure, trials, noise_variance, censored, X_val, y_val, extras_val)`` fits the posterior. `X_val`,
+      `y_val` and `extras_val` (such as ``{"exposure": …}``) are rows held out: the parameters that predict them best
+      are the ones that stay.
+    * ``predict``, ``predict_dist``, ``log_score``: as in `GPRegressor`, without draws of all rows together.
+
     References
     ----------
     Hensman, Matthews, Ghahramani (2015). Scalable variational Gaussian process classification. AISTATS.
@@ -191,28 +198,13 @@ class SVGP(InducingPointGP):
         random_state=None,
         verbose=0,
     ):
-        super().__init__(
-            likelihood=likelihood,
-            kernel=kernel,
-            nugget=nugget,
-            mean=mean,
-            n_inducing=n_inducing,
-            inducing=inducing,
-            batch_size=batch_size,
-            epochs=epochs,
-            budget=budget,
-            patience=patience,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.learn_inducing = learn_inducing
-        self.learn = learn
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
+        self.likelihood, self.kernel, self.nugget, self.mean = likelihood, kernel, nugget, mean
+        self.n_inducing, self.inducing, self.learn_inducing, self.learn = n_inducing, inducing, learn_inducing, learn
+        self.batch_size, self.epochs, self.optimizer, self.learning_rate = batch_size, epochs, optimizer, learning_rate
+        self.budget, self.patience, self.random_state, self.verbose = budget, patience, random_state, verbose
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_optimizer(self.optimizer, self.learning_rate)
         for name in ("learn", "learn_inducing"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -231,19 +223,13 @@ class SVGP(InducingPointGP):
             points = new_places(points.X)
         problem = Problem.of(task, points, 2.0 * task.unit if self.learn else task.unit)
         bound = Bound(Hyperparameters(task.model, task.said, task.places.X) if self.learn else None)
-        schedule = Schedule(len(task.data.y), min(self.batch_size, len(task.data.y)), self.epochs)
-        trained, info = train_within(
-            task.clock,
-            schedule,
+        trained, info = self._train(
+            task,
             bound,
             bound.first(problem, task.constant, self.learn_inducing),
-            schedule.rows(),
+            Schedule.rows,
             problem,
-            optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
-            seed=task.seed,
-            evaluate=task.evaluate(lambda parameters: bound.parts(parameters, problem)),
-            patience=self.patience,
+            lambda parameters: bound.parts(parameters, problem),
         )
         model = task.model if bound.learned is None else bound.learned.model(trained.parameters.numbers)
         return Found(bound.parts(trained.parameters, problem)[0], model, info)

@@ -1,4 +1,4 @@
-"""The command line: fit, predict, score, diagnose, info, data and demo."""
+"""The command line: fit, predict, score, diagnose, info, data, demo and reproduce."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from npvi.cli.diagnose import diagnose
 from npvi.cli.fit import fit
 from npvi.cli.info import info
 from npvi.cli.predict import predict
+from npvi.cli.reproduce import reproduce
 from npvi.cli.score import score
 
 __all__ = ["app", "main"]
@@ -52,12 +53,13 @@ def _root(
     npvi diagnose birds.npvi test.csv --plot diagnosis.png
     npvi info birds.npvi
     npvi data precipitation
+    npvi reproduce all --quick
 
     npvi COMMAND --help explains each with examples.
     """
 
 
-for _command in (fit, predict, score, diagnose, info, data, demo):
+for _command in (fit, predict, score, diagnose, info, data, demo, reproduce):
     app.command()(_command)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from npvi.cli.display import results, say, show_pairs, watching
 from npvi.cli.errors import InputError, guarded, unknown_name
+from npvi.cli.options import described
 from npvi.cli.tables import check_output, writing
 
 if TYPE_CHECKING:
@@ -17,71 +19,30 @@ if TYPE_CHECKING:
 
 __all__ = ["data"]
 
-_WRITE, _SELECT = "Making a table", "Which part of the originals"
+_write, _select = (partial(described, panel=panel) for panel in ("Making a table", "Which part of the originals"))
 
 
 def data(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="A data set; without it, all are listed.", show_default=False)
     ] = None,
-    originals: Annotated[
-        Path,
-        typer.Option(
-            "--from", metavar="FOLDER", help="Folder with the files that you downloaded.", rich_help_panel=_WRITE
-        ),
-    ] = Path("originals"),
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Table to write: .csv, .tsv or .parquet.", rich_help_panel=_WRITE),
-    ] = None,
-    species: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="English or scientific name (ebird).", rich_help_panel=_SELECT),
-    ] = None,
-    months: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBERS", help="Such as 2 or 1-4 or 1,2,12 (ebird, flights).", rich_help_panel=_SELECT),
-    ] = None,
-    years: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBERS", help="Such as 2012-2016 (ebird, bird_counts).", rich_help_panel=_SELECT),
-    ] = None,
-    region: Annotated[
-        str | None,
-        typer.Option(metavar="CODES", help="Such as US-CA,US-OR,MX (ebird).", rich_help_panel=_SELECT),
-    ] = None,
-    states: Annotated[
-        str | None,
-        typer.Option(metavar="CODES", help="Such as CA,OR (precipitation).", rich_help_panel=_SELECT),
-    ] = None,
-    zeros: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Checklists without the bird to keep, or all (ebird).", rich_help_panel=_SELECT),
-    ] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Flights to keep, or all (flights).", rich_help_panel=_SELECT),
-    ] = None,
+    originals: Annotated[Path, _write("FOLDER", "Folder with the files that you downloaded.", "--from")] = Path(
+        "originals"
+    ),
+    output: Annotated[Path | None, _write("FILE", "Table to write: .csv, .tsv or .parquet.")] = None,
+    species: Annotated[str | None, _select("NAME", "English or scientific name (ebird).")] = None,
+    months: Annotated[str | None, _select("NUMBERS", "Such as 2 or 1-4 or 1,2,12 (ebird, flights).")] = None,
+    years: Annotated[str | None, _select("NUMBERS", "Such as 2012-2016 (ebird, bird_counts).")] = None,
+    region: Annotated[str | None, _select("CODES", "Such as US-CA,US-OR,MX (ebird).")] = None,
+    states: Annotated[str | None, _select("CODES", "Such as CA,OR (precipitation).")] = None,
+    zeros: Annotated[str | None, _select("N", "Checklists without the bird to keep, or all (ebird).")] = None,
+    rows: Annotated[str | None, _select("N", "Flights to keep, or all (flights).")] = None,
     corners: Annotated[
-        str | None,
-        typer.Option(
-            metavar="W,N,E,S", help="Edges of the image in degrees; the world's (nightlight).", rich_help_panel=_SELECT
-        ),
+        str | None, _select("W,N,E,S", "Edges of the image in degrees; the world's (nightlight).")
     ] = None,
-    box: Annotated[
-        str | None,
-        typer.Option(
-            metavar="W,N,E,S", help="The part wanted; the contiguous US (nightlight).", rich_help_panel=_SELECT
-        ),
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(metavar="ROWS,COLUMNS", help="Cells in that part (nightlight).", rich_help_panel=_SELECT),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Another seed, another draw (ebird, flights).", min=0, rich_help_panel=_SELECT),
-    ] = None,
+    box: Annotated[str | None, _select("W,N,E,S", "The part wanted; the contiguous US (nightlight).")] = None,
+    shape: Annotated[str | None, _select("ROWS,COLUMNS", "Cells in that part (nightlight).")] = None,
+    seed: Annotated[int | None, _select("N", "Another seed, another draw (ebird, flights).", min=0)] = None,
 ) -> None:
     """Say where real data are published and how to get them, and turn the originals into tables.
 

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from npvi.cli import settings
 from npvi.cli.display import describe_companion, describe_config, number, results, say, show_pairs, watching
 from npvi.cli.errors import INTERRUPTED
+from npvi.cli.fit_table import Rows
 
-__all__ = ["Rows", "run", "save_model", "summarise"]
-
-
-@dataclass
-class Rows:
-    """The data of one fit."""
-
-    X: Any
-    y: NDArray
-    extras: dict[str, NDArray[np.float64]]
-    """More data per row, by what the library calls them."""
-    weight: NDArray[np.float64] | None
+__all__ = ["run", "save_model", "summarise"]
 
 
 def run(

@@ -1,39 +1,33 @@
-"""Options that several commands share: columns with data of each row besides the target and the inputs."""
+"""Options, and those that several commands share: columns with data of each row besides the target and the inputs."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["EXTRAS", "Censored", "Exposure", "NoiseVariance", "Trials", "option_of"]
+__all__ = ["EXTRAS", "Censored", "Exposure", "NoiseVariance", "Trials", "described", "option_of"]
 
-_PANEL = "More columns"
 
-Exposure = Annotated[
-    str | None,
-    typer.Option("--exposure", metavar="COLUMN", help="Effort behind counts: hours, area.", rich_help_panel=_PANEL),
-]
-Trials = Annotated[
-    str | None,
-    typer.Option("--trials", metavar="COLUMN", help="Of how many the target succeeded.", rich_help_panel=_PANEL),
-]
-NoiseVariance = Annotated[
-    str | None,
-    typer.Option(
-        "--noise-variance",
-        metavar="COLUMN",
-        help="Known variance of each measurement (gaussian).",
-        rich_help_panel=_PANEL,
-    ),
-]
+def described(metavar: str | None, text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
+    """An option with a line of help in one of its panels; named as the argument, unless `names` say otherwise.
+
+    >>> described("COLUMN", "Column to model.", panel="Data").help
+    'Column to model.'
+    """
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **more)
+
+
+_column = partial(described, "COLUMN", panel="More columns")
+
+Exposure = Annotated[str | None, _column("Effort behind counts: hours, area.", "--exposure")]
+Trials = Annotated[str | None, _column("Of how many the target succeeded.", "--trials")]
+NoiseVariance = Annotated[str | None, _column("Known variance of each measurement (gaussian).", "--noise-variance")]
 Censored = Annotated[
     str | None,
-    typer.Option(
-        "--censored",
-        metavar="COLUMN",
-        help="1 where the true value is larger than the target, -1 where it is smaller, 0 where it was seen.",
-        rich_help_panel=_PANEL,
+    _column(
+        "1 where the true value is larger than the target, -1 where it is smaller, 0 where it was seen.", "--censored"
     ),
 ]
 

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from npvi.checks import codes_of
 from npvi.estimators.base import BaseGP
+from npvi.estimators.latent import latent_at
 from npvi.inference import Trend
 from npvi.likelihoods import Bernoulli, Likelihood, as_likelihood
 from npvi.likelihoods.softmax import Softmax
-from npvi.validation import check_inputs
 
 if TYPE_CHECKING:
     from npvi.categorical import CategoricalPredictive
@@ -129,15 +128,14 @@ class GPClassifier(ClassifierMixin, BaseGP):
             ``latent_mean`` and ``latent_var`` of each row and label, and ``joint_sample(n, seed)`` of all rows
             together.
         """
-        check_is_fitted(self, "posterior_")
+        return super().predict_dist(X, exposure, trials, noise_variance, censored)
+
+    def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
         if not self._several:
-            return super().predict_dist(X, exposure, trials, noise_variance, censored)
+            return super()._predictive(X, row)
         from npvi.estimators.multiclass import predictive  # rarely needed
 
-        X = check_inputs(self, X, reset=False)
-        extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
-        self.likelihood_.check_row(extras, len(X))
-        return predictive(self, self.classes_, self._latent(X))
+        return predictive(self, self.classes_, latent_at(self, X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each of ``classes_`` at each row of X."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.estimators.inferring import infer
 from npvi.graph import extend_graph
 from npvi.inference import Data, Fit, MeanFunction, Start
 from npvi.parallel import threads
@@ -58,7 +59,7 @@ def extend(
             sites,
         )
         mean_function = MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_, data))
-        fit = model._infer(prior, data, mean_function, start, seed=0)
+        fit = infer(model, prior, data, mean_function, start, seed=0)
         _ = fit.trend  # computed here, in these threads
     prior.forget_precision()
     return prior, data, basis, fit

@@ -13,7 +13,8 @@ from npvi.parallel import threads
 from npvi.priors import Joint
 
 if TYPE_CHECKING:
-    from npvi.estimators.base import BaseGP, Latent
+    from npvi.estimators.base import BaseGP
+    from npvi.estimators.latent import Latent
 
 __all__ = ["predictive"]
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 
 from npvi.estimators.base import BaseGP
+from npvi.predicting import PredictsNumbers
 
 __all__ = ["GPRegressor"]
 
 
-class GPRegressor(RegressorMixin, BaseGP):
+class GPRegressor(PredictsNumbers, BaseGP):
     """Gaussian process for responses with any noise, by variational inference over nearest neighbours.
 
     Parameters
@@ -100,6 +100,19 @@ class GPRegressor(RegressorMixin, BaseGP):
         then returns that mixture.
     companion_weight_ : its share.
 
+    Methods
+    -------
+    * ``fit(X, y, sample_weight, exposure, trials, noise_variance, censored)`` learns the hyper-parameters and fits the
+      posterior. All but `X` and `y` are data per row, and optional: weights; exposure of counts; trials, of which y
+      succeeded; known variances; −1 or 1 where y is a limit.
+    * ``update(X, y, …)``, ``partial_fit(X, y, …)``: new observations join the posterior at the hyper-parameters it has.
+    * ``predict(X, return_std, exposure, trials, noise_variance, censored)``: mean of the response at new rows; with
+      `return_std` also its standard deviation.
+    * ``predict_dist(X, exposure, trials, noise_variance, censored)``: its whole distribution.
+    * ``log_score(X, y, exposure, trials, noise_variance, censored)``: mean log predictive density of responses.
+    * ``summary(standard_errors)``: hyper-parameters and coefficients of the mean, as a table.
+    * ``save(path)``: the fitted model in one file, which `npvi.load` reads.
+
     Examples
     --------
     >>> import npvi, numpy as np
@@ -111,19 +124,6 @@ class GPRegressor(RegressorMixin, BaseGP):
     >>> bool(5 < dist.mean[0] < 10)  # the truth is exp(2) = 7.4
     True
     """
-
-    def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        exposure: Any = None,
-        trials: Any = None,
-        noise_variance: Any = None,
-        censored: Any = None,
-    ) -> Any:
-        """Mean of the response at each row of X; with `return_std` also its standard deviation."""
-        dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
-        return (dist.mean, dist.std) if return_std else dist.mean
 
     def _encode(self, y: NDArray, every: Any = None) -> NDArray:
         try:

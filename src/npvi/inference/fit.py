@@ -2,9 +2,9 @@
 
     ELBO(μ, V) = Σ_i E log p(y_i|f) − ½ tr(P V) − ½ (μ−m)ᵀP(μ−m) + ½ log|V| − ½ log|Σ| + N/2
 
-What V may be is a *family*: the paper's L Lᵀ on the graph's pattern, or any covariance at all. In either one the best V
-is known for given site precisions w = −2 ∂E/∂v, so the loop below is the same for both: it looks for the (μ, w) that
-agree with each other. No step is taken that lowers the bound.
+What V may be is a family (`npvi.inference.family`): the paper's L Lᵀ on the graph's pattern, or any covariance at all.
+In either one the best V is known for given site precisions w = −2 ∂E/∂v, so the iteration (`npvi.inference.iteration`)
+is the same for both: it looks for the (μ, w) that agree with each other.
 """
 
 from __future__ import annotations
@@ -12,80 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from npvi.inference.data import Data
+from npvi.inference.family import Covariance, Family, Start
+from npvi.inference.iteration import Problem
 from npvi.inference.loop import ascend
 from npvi.inference.mean_function import MeanFunction, Trend
-from npvi.inference.mean_solve import PrecisionSolver, SolverLog
-from npvi.likelihoods import Expectations
+from npvi.inference.mean_solve import PrecisionSolver
 from npvi.posteriors import Posterior
-from npvi.priors import PrecisionFactor, Prior
+from npvi.priors import Prior
 
 __all__ = ["Covariance", "Family", "Fit", "Start", "fit_from_sites", "fit_posterior"]
 
 Vector = NDArray[np.float64]
-
-#: relative rounding error of the bound: a step that seems to lose no more than this is accepted
-_ROUNDING = 1e-13
-#: residual of the mean from which on it takes its last steps alone
-_NEARLY = 1e-3
-#: a step is tried whole, then halved until it is given up
-_SHARES = tuple(0.5**halving for halving in range(12))
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where to begin: marginal means and variances of f; with site precisions, where they go with them already."""
-
-    mean: Vector
-    variance: Vector
-    site_precision: Vector | None = None
-
-
-class Covariance(Protocol):
-    """The best V of a family for some site precisions w."""
-
-    site_precision: Vector
-    variance: Vector
-    """Its diagonal."""
-    log_determinant: float
-    """log |V|."""
-    precision_factor: PrecisionFactor | None
-    """That of P + W, if there is one."""
-
-    def mismatch(self, w: Vector) -> float:
-        """How far the equation of the best V is from holding for other site precisions w, relative to its terms."""
-        ...
-
-
-class Family(Protocol):
-    """What V may be."""
-
-    name: str
-    tolerances: tuple[float, float]
-    """Residuals of mean and covariance below these mean nothing, because of how V is computed."""
-    solve_tolerance: float
-    """To which systems of a Newton step are solved: no better than the rest of the iteration is."""
-
-    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> Any:
-        """The best V for w, a `Covariance`, or None where there is none; `solver` is for P + W, if there is one."""
-        ...
-
-    def noise(self, before: Any, after: Any) -> float:
-        """By how much the bound may seem to fall from one `Covariance` to another because of how they are computed."""
-        ...
-
-    def posterior(self, mean: Vector, covariance: Any) -> Posterior:
-        """What predictions need of N(mean, V)."""
-        ...
-
-    def info(self) -> dict[str, Any]:
-        """What there is to say about how V was found."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -102,28 +45,6 @@ class Fit:
     def trend(self) -> Trend:
         """The posterior of the prior mean's coefficients."""
         return self.mean_function.trend(self.solver, self.posterior.mean)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """A V of which no more is known than a start says."""
-
-    site_precision: Vector
-    variance: Vector
-    log_determinant: float = -np.inf
-    precision_factor: None = None
-
-    def mismatch(self, w: Vector) -> float:
-        return np.inf
-
-
-@dataclass(frozen=True)
-class _State:
-    mean: Vector
-    covariance: Covariance
-    """The best one for its own w; at the optimum that is the w of (mean, variance)."""
-    expected: Expectations
-    elbo: float
 
 
 def fit_posterior(
@@ -154,7 +75,7 @@ def fit_posterior(
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
-    problem = _Problem(family, prior, data, mean_function, tolerances, thorough=enough == -np.inf)
+    problem = Problem(family, prior, data, mean_function, tolerances, thorough=enough == -np.inf)
     return _ascended(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
 
 
@@ -169,13 +90,13 @@ def fit_from_sites(
 ) -> Fit:
     """N(mean, V) with the best V for given site precisions w ≥ 0, and some iterations from there on."""
     prior, tolerances = mean_function.prior, (1e-7, 1e-7)
-    problem = _Problem(family, prior, data, mean_function, tolerances, thorough=True)
+    problem = Problem(family, prior, data, mean_function, tolerances, thorough=True)
     state = problem.at(mean, family.covariance(site_precision))
     return _ascended(problem, state, tolerances, iterations, -np.inf, progress)
 
 
 def _ascended(
-    problem: _Problem, state: Any, tolerances: tuple[float, float], max_iterations: int, enough: float, progress: Any
+    problem: Problem, state: Any, tolerances: tuple[float, float], max_iterations: int, enough: float, progress: Any
 ) -> Fit:
     family, prior, mean_function = problem.family, problem.prior, problem.mean_function
     state, info = ascend(problem, state, tolerances, max_iterations, enough, progress)
@@ -191,191 +112,3 @@ _GUARANTEES = {
     True: "the likelihood is log-concave: a converged fit is the global optimum of the bound",
     False: "the likelihood is not log-concave: a converged fit is a stationary point that no step lowered on the way",
 }
-
-
-class _Problem:
-    def __init__(
-        self,
-        family: Family,
-        prior: Prior,
-        data: Data,
-        mean_function: MeanFunction,
-        tolerances: tuple[float, float],
-        thorough: bool,
-    ) -> None:
-        self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
-        # where V is right and the mean nearly so, the mean takes its last steps alone
-        self._nearly, self._last = (_NEARLY, tolerances[1]), (np.inf, np.inf)
-        # halving steps again and again, and others after that, are for those who want the optimum itself
-        self.thorough, self.shares = thorough, _SHARES if thorough else _SHARES[:3]
-        self.log = SolverLog()
-        self.relaxation = _Relaxation(prior.graph.n_points)
-
-    def initial(self, start: Start | None) -> _State:
-        """The sites at `start`, by default at y's own fitted values: the best mean and V for them. A start that has its
-        site precisions is left as it is."""
-        if start is None:
-            fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
-            start = Start(fitted, np.full_like(fitted, 1e-6))
-        expected = self.data.expectations(start.mean, start.variance)
-        if start.site_precision is not None:
-            given: Any = _Given(start.site_precision, start.variance)
-            return _State(start.mean, given, expected, -np.inf)
-        w = np.maximum(expected.precision, 0.0)
-        solver = self._solver(w)
-        mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
-        state = self.at(mean, self.family.covariance(w, solver))
-        assert state is not None  # P + W is positive definite for w ≥ 0
-        settled = self._settled(state, mean, state.expected.precision)
-        better = self.at(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
-        return better if better is not None and better.elbo > state.elbo else state
-
-    def complete(self, state: _State) -> bool:
-        return not isinstance(state.covariance, _Given)
-
-    def improve(self, state: _State) -> _State:
-        """A better state: by Newton's method for μ and v together, else for μ and V one after the other.
-
-        Where V is right already a step for the mean alone, which costs a fraction, comes first.
-        """
-        if all(last <= limit for last, limit in zip(self._last, self._nearly)):
-            better = self._improve_mean(state)
-            if better is not state:
-                return better
-        newton = self._newton(state)
-        if newton is not None:
-            return newton
-        state = self._improve_mean(state)
-        state = self._improve_covariance(state) if self.thorough else state
-        # from a start with sites of its own there may be no way on
-        return state if self.complete(state) else self.initial(Start(state.mean, state.covariance.variance))
-
-    def _newton(self, state: _State) -> _State | None:
-        """A Newton step for μ and the standard deviations s, halved until it doesn't lower the bound, or None.
-
-        The means move together, held by P; each s_i is held by what the other points say of f_i, the precision
-        c_i = 1/v_i − w_i, and is eliminated: (P̃ + W̃) δ = r with W̃ = −E_mm − E_ms²/b, b = c + 1/s² − E_ss. Steps for μ
-        and V in turn crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero
-        count lies far down, and is wide). V is then found at the sites of the new (μ, s).
-        """
-        v, w = state.covariance.variance, state.covariance.site_precision
-        sd = np.sqrt(v)
-        others = np.maximum(1.0 / v - w, 1.0 / self.prior.marginal_variance)
-        at = self.data.curvatures(state.mean, sd)
-        slope_sd = at.in_sd + w * sd  # in_sd − c·sd + 1/sd, for the c = 1/v − w that `others` may have been kept above
-        bend_sd = others + 1.0 / v - np.minimum(at.in_sd_sd, 0.0)
-        bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
-        gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
-        step = self._mean_step(state.mean, gradient, self._solver(bend_mean, state.covariance.precision_factor))
-        step_sd = (slope_sd + at.in_mean_sd * step) / bend_sd
-        for share in self.shares:
-            mean = state.mean + share * step
-            variance = np.clip(sd + share * step_sd, 0.5 * sd, 2.0 * sd) ** 2
-            change = self._settled(state, mean, self.data.expectations(mean, variance).precision) - w
-            if share == 1.0:
-                relaxation = self.relaxation.of(change * v)
-            trial = self.at(mean, self.family.covariance(w + share * relaxation * change))
-            if trial is not None and self._no_worse(trial, state):
-                return trial
-        return None
-
-    def _improve_mean(self, state: _State) -> _State:
-        """A step for μ alone, which is uphill if anything is."""
-        solver = self._solver(np.maximum(state.expected.precision, 0.0), state.covariance.precision_factor)
-        step = self._mean_step(state.mean, state.expected.gradient, solver)
-        for share in self.shares:
-            trial = self.at(state.mean + share * step, state.covariance)
-            if trial is not None and self._no_worse(trial, state):
-                return trial
-        return state
-
-    def _improve_covariance(self, state: _State) -> _State:
-        """A step for V alone, at site precisions on the way to those of (μ, v)."""
-        w = state.covariance.site_precision
-        for share in self.shares:
-            trial = self.at(state.mean, self.family.covariance(w + share * (state.expected.precision - w)))
-            if trial is not None and self._no_worse(trial, state):
-                return trial
-        return state
-
-    def _settled(self, state: _State, mean: Vector, proposed: Vector) -> Vector:
-        """`proposed` site precisions, where they are far from those of `state` held to what they do to v themselves.
-
-        Under a wide prior the w of a zero count, exp(m + v/2), multiplies with every small change of v. There it is
-        replaced by the w that agrees with its own v = 1/(c + w), for the c of `state`: between the two, by bisection.
-        """
-        v, w = state.covariance.variance, state.covariance.site_precision
-        wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
-        if not len(wild):
-            return proposed
-        data, m = self.data.take(wild), mean[wild]
-        others = np.maximum(1.0 / v[wild] - w[wild], 1.0 / self.prior.marginal_variance[wild])
-        low, high = np.minimum(w[wild], proposed[wild]), np.maximum(w[wild], proposed[wild])
-        for _ in range(8):
-            middle = np.sqrt(low * high)
-            above = data.expectations(m, 1.0 / (others + middle)).precision > middle
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        settled = proposed.copy()
-        settled[wild] = np.sqrt(low * high)
-        return settled
-
-    def certificate(self, state: _State) -> dict[str, float]:
-        """Both residuals, relative to the largest term of their equation, and the bound."""
-        gradient, w = state.expected.gradient, state.expected.precision
-        pull = self.mean_function.penalty_gradient(state.mean)
-        # the last term is the gradient of a mean that is off by one standard deviation: where gradient and pull cancel
-        # to rounding (all y equal to the constant mean) there is no other scale
-        largest_term = max(
-            np.abs(gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(state.covariance.variance))
-        )
-        mean_residual = float(np.abs(gradient - pull).max() / max(largest_term, np.finfo(float).tiny))
-        self._last = (mean_residual, state.covariance.mismatch(w))
-        return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
-
-    def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> PrecisionSolver:
-        return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)
-
-    def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
-        """(P̃ + W)⁻¹ (gradient − P̃ mean)."""
-        slope = gradient - self.mean_function.penalty_gradient(mean)
-        return self.mean_function.solve(solver, slope)
-
-    def at(self, mean: Vector, covariance: Covariance | None) -> _State | None:
-        """The state at (mean, covariance); None where there is no such covariance."""
-        if covariance is None:
-            return None
-        v = covariance.variance
-        expected = self.data.expectations(mean, v)
-        # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
-        rest = covariance.site_precision @ v - self.mean_function.penalty(mean) - self.prior.logdet
-        elbo = expected.value.sum() + 0.5 * (rest + covariance.log_determinant)
-        return _State(mean, covariance, expected, float(elbo))
-
-    def _no_worse(self, trial: _State, state: _State) -> bool:
-        loss = _ROUNDING * max(1.0, abs(state.elbo)) + self.family.noise(state.covariance, trial.covariance)
-        return trial.elbo >= state.elbo - loss
-
-
-class _Relaxation:
-    """Which share of the proposed change of each w to take (Aitken's rule).
-
-    Points that share a place answer for each other: all of them correct w at once, each as if alone, and overshoot.
-    Then successive proposals change sign, and their ratio says by how much to hold back.
-    """
-
-    #: proposals below this (relative to 1/v) must turn twice in a row: one turn is what the last step left over
-    _small = 0.01
-
-    def __init__(self, n: int) -> None:
-        self._proposal, self._share, self._turned = np.zeros(n), np.ones(n), np.zeros(n, dtype=bool)
-
-    def of(self, proposal: Vector) -> Vector:
-        before = self._proposal
-        ratio = np.divide(proposal, before, out=np.zeros_like(proposal), where=before != 0.0)
-        held_back = np.maximum(self._share / (1.0 - np.minimum(ratio, 0.0)), 0.2)
-        # a proposal that turned but shrank to a third will be gone soon enough by itself
-        turned = ratio < -0.3
-        overshot = turned & (self._turned | (np.abs(before) > self._small))
-        self._share = np.where(overshot, held_back, np.minimum(1.0, 1.5 * self._share))
-        self._proposal, self._turned = proposal, turned
-        return self._share

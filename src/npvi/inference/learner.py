@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
-from npvi.graph.tree import build_tree
 from npvi.inference.data import Data
-from npvi.inference.fit import Start
+from npvi.inference.family import Start
 from npvi.inference.learning import (
     BoundObjective,
     CollapsedObjective,
@@ -26,16 +25,17 @@ from npvi.inference.learning import (
 from npvi.inference.search_space import SearchSpace, learnable
 from npvi.inference.stacking import Stacked, stacking
 from npvi.inference.starting import limits
+from npvi.inference.table import Table
 from npvi.kernels import Matern
 from npvi.likelihoods.softmax import Softmax
 from npvi.parameters import POSITIVE_NUMBER, Parameter
 
-__all__ = ["Learned", "Table", "learn", "parameter_table"]
+__all__ = ["Learned", "Learner", "learn"]
 
 #: rows that a sum over conditionals is estimated from
 _ROWS = 20_000
-#: points of the parts of the data that exploring looks at and that smoothness is chosen on; patches in each
-_PART, _SCREEN, _PATCHES = 8192, 2048, 16
+#: points of the parts of the data that exploring looks at and that smoothness is chosen on
+_PART, _SCREEN = 8192, 2048
 #: information about a parameter in the part, below which it counts as hardly known
 _WEAK = 10.0
 #: nats per observation that a mixture must gain for a second smoothness to be worth its cost
@@ -46,19 +46,6 @@ _MOVED = 1.3
 _ROUNDS = 4
 #: fewer rows say too little to learn from
 _FEWEST = 5
-
-
-@dataclass(frozen=True)
-class Table:
-    """Data of one fit, in the caller's order."""
-
-    X: NDArray[np.float64]
-    data: Data
-    basis: NDArray[np.float64]
-
-    def take(self, rows: NDArray) -> Table:
-        """Some rows, in some order."""
-        return Table(self.X[rows], self.data.take(rows), self.basis[rows])
 
 
 @dataclass(frozen=True)
@@ -75,7 +62,16 @@ class Learned:
     """The share of the second in that mixture."""
 
 
-class _Learner:
+class Learner:
+    """What learning is made of: an objective for some rows, climbs on it, and from one climb to the next.
+
+    Parameters
+    ----------
+    said : what the user said about parameters, by full name.
+    build : from coordinates to a graph.
+    report : called with the numbers of each evaluation.
+    """
+
     def __init__(self, said: Mapping[str, Parameter], build: Callable[[NDArray], Graph], report: Callable) -> None:
         self.said, self.build, self.report = said, build, report
         self.history: list[float] = []
@@ -165,14 +161,14 @@ class _Learner:
             leave_one_out = getattr(objective, "leave_one_out", None)
             if leave_one_out is None:
                 return Stacked(0.0, 0.0)
-            score = np.empty(len(table.X))
+            score = np.empty(len(table))
             score[found.graph.order] = leave_one_out(found.model)
             scores.append(score[np.isfinite(score)])
         return stacking(*scores)
 
     def screen(self, table: Table, model: Model) -> list[tuple[Model, _Information]]:
         """A rough climb on a part of the data: one model or two, and what the part tells about their parameters."""
-        part = table if len(table.X) <= 2 * _SCREEN else table.take(_patches(model, table.X, _SCREEN))
+        part = table if len(table) <= 2 * _SCREEN else table.patches(model.kernel, _SCREEN)
         if isinstance(model.kernel, Matern) and model.kernel.smoothness is None:
             chosen = self.choose_smoothness(part, model)
         else:
@@ -182,13 +178,13 @@ class _Learner:
         for found in chosen:
             objective, space = self.objective(part, found.graph, found.start), self.space(part, found.model)
             matrix = information(objective, found.model, space, 0.1, central=False)
-            screened.append((found.model, _Information(matrix, len(part.X))))
+            screened.append((found.model, _Information(matrix, len(part))))
         return screened
 
     def rounds(self, table: Table, model: Model, known: _Information) -> _Found:
         """Climb, and look for neighbours again where the metric moved."""
         graph = self.build(model.kernel.coordinates(table.X))
-        found = _Found(model, graph, None, known.curvature(len(table.X)))
+        found = _Found(model, graph, None, known.curvature(len(table)))
         for number in range(_ROUNDS):
             before = found.model
             found = self.climb(table, found, max_evaluations=25 if number == 0 else 15)
@@ -199,7 +195,7 @@ class _Learner:
 
     def finish(self, table: Table, model: Model, known: _Information) -> _Found:
         """From a rough model to the best one for all rows; where there are many, by way of some."""
-        n = len(table.X)
+        n = len(table)
         if can_collapse(table.data):
             found = self.rounds(table, model, known)
             if n > _ROWS:  # so far by a sample of the rows
@@ -209,7 +205,7 @@ class _Learner:
             return found
         if n <= 2 * _PART:
             return self.rounds(table, model, known)
-        found = self.rounds(table.take(_patches(model, table.X, _PART)), model, known)
+        found = self.rounds(table.patches(model.kernel, _PART), model, known)
         graph = self.build(found.model.kernel.coordinates(table.X))
         curvature = None if found.curvature is None else found.curvature * _PART / n
         return self.climb(table, _Found(found.model, graph, None, curvature), 12)
@@ -263,7 +259,7 @@ def learn(
     report : called with the numbers of each evaluation.
     """
     started = time.perf_counter()
-    learner = _Learner(said, build, report)
+    learner = Learner(said, build, report)
     if not _can_learn(table.data):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
@@ -284,7 +280,7 @@ def _worth(stacked: Stacked) -> bool:
     return stacked.gain > _WORTH and stacked.weight <= 0.5
 
 
-def _info(learner: _Learner, started: float) -> dict[str, Any]:
+def _info(learner: Learner, started: float) -> dict[str, Any]:
     return {
         "evaluations": len(learner.history),
         "objective": learner.history,
@@ -311,50 +307,3 @@ def _metric_moved(before: Model, after: Model, X: NDArray) -> bool:
 
 def _precisions(model: Model, X: NDArray) -> list[NDArray]:
     return [frame.precision for frame in model.kernel.frames(X[:1]).values()]
-
-
-def _patches(model: Model, X: NDArray, size: int) -> NDArray:
-    """Rows of a few compact patches of the points: near neighbours and far ones are both there."""
-    rows = build_tree(model.kernel.coordinates(X)).rows
-    patch = size // _PATCHES
-    starts = (np.arange(_PATCHES) + 0.5) / _PATCHES * (len(rows) - patch)
-    return np.concatenate([rows[int(start) : int(start) + patch] for start in starts])
-
-
-def parameter_table(
-    table: Table,
-    model: Model,
-    said: Mapping[str, Parameter],
-    graph: Graph,
-    start: Start | None,
-    standard_errors: bool,
-) -> list[dict[str, Any]]:
-    """A row for every hyper-parameter: its name, value and standard error; `table` is in the graph's order."""
-    learner = _Learner(said, lambda X: graph, lambda **numbers: None)
-    space = learner.space(table, model)
-    errors = np.full(len(space), np.nan)
-    if standard_errors and len(space):
-        errors = _standard_errors(learner, table, model, space, graph, start)
-    by_place = {(c.name, c.entry): error for c, error in zip(space.coordinates, errors)}
-    rows = []
-    for name, value in model.named().items():
-        for entry, number in enumerate(np.atleast_1d(value)):
-            place = None if np.ndim(value) == 0 else entry
-            label = name if place is None else f"{name}[{entry}]"
-            rows.append(
-                {"parameter": label, "value": float(number), "standard_error": by_place.get((name, place), np.nan)}
-            )
-    return rows
-
-
-def _standard_errors(
-    learner: _Learner, table: Table, model: Model, space: SearchSpace, graph: Graph, start: Start | None
-) -> NDArray[np.float64]:
-    """Of the learned numbers, from second derivatives of the objective, by differences of its gradient."""
-    objective = learner.objective(
-        Table(table.X, table.data, table.basis), replace(graph, order=np.arange(len(table.X))), start, careful=True
-    )
-    values, vectors = np.linalg.eigh(information(objective, model, space, 0.05))
-    # a direction that the data say nothing about has a standard error of 10 on the scale of z: about anything
-    variance = (vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1)
-    return np.sqrt(variance) * np.abs(space.slopes(space.vector()))

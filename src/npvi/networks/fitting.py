@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from npvi.graph.tree import build_tree
 from npvi.inference.data import Data
-from npvi.inference.fit import fit_posterior
+from npvi.inference.fit import Fit, fit_posterior
 from npvi.inference.mean_function import MeanFunction
 from npvi.inference.npvi import SparseFactors
 from npvi.likelihoods import Likelihood
@@ -25,7 +25,7 @@ from npvi.networks.recognizer import Recognizer, likelihood_settings
 from npvi.networks.whole import Whole
 from npvi.training import shuffled, train
 
-__all__ = ["BATCH", "Examples", "examples", "patches", "train_recognizer"]
+__all__ = ["BATCH", "Examples", "examples", "optimum", "patches", "train_recognizer"]
 
 #: points of a patch, and of a batch
 _PATCH, BATCH = 384, 256
@@ -51,13 +51,16 @@ class Examples:
     importance: NDArray[np.float32]
 
 
-def examples(data: Data, mean_function: MeanFunction, rounds: int) -> Examples:
-    """All points of a data set, with their optimum by the closed form."""
+def optimum(data: Data, mean_function: MeanFunction) -> Fit:
+    """What there is to learn from a data set, by the closed form."""
     prior, data = mean_function.prior, replace(data, coarse=True)
-    best = fit_posterior(
-        SparseFactors(prior), prior, data, mean_function, tolerance=_NEAR_ENOUGH, max_iterations=60
-    ).posterior
-    guessed = guess(Whole(data, mean_function), rounds)
+    return fit_posterior(SparseFactors(prior), prior, data, mean_function, tolerance=_NEAR_ENOUGH, max_iterations=60)
+
+
+def examples(data: Data, mean_function: MeanFunction, rounds: int, best: Any = None) -> Examples:
+    """All points of a data set; `best` is the posterior at their optimum, where it is known already."""
+    best = optimum(data, mean_function).posterior if best is None else best
+    guessed = guess(Whole(replace(data, coarse=True), mean_function), rounds)
     targets = np.column_stack(
         [(best.mean - guessed.mean) / np.sqrt(guessed.variance), np.log(best.variance / guessed.variance)]
     )

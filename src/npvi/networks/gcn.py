@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from npvi.inference.stochastic.gaussian import SparseGaussian
+from npvi.inference.stochastic.settings import GradientSettings, is_count
 from npvi.kernels import Kernel
 from npvi.kernels.stationary import Stationary
 from npvi.networks.layout import LAYOUTS
-from npvi.parameters import Parametrised
-from npvi.training import OPTIMIZERS, named_optimizer
 
 __all__ = ["GCN", "Layer", "Networks", "adjacency", "forward", "initial_networks", "recognise"]
 
@@ -164,7 +161,7 @@ def _log_softplus(x: jax.Array) -> jax.Array:
     return jnp.where(x < _FAR_LEFT, x, jnp.log(jax.nn.softplus(jnp.maximum(x, _FAR_LEFT))))
 
 
-class GCN(Parametrised):
+class GCN(GradientSettings):
     """The paper's two graph convolutional networks, and how they are trained.
 
     Parameters
@@ -176,21 +173,14 @@ class GCN(Parametrised):
         paper points anywhere, which need K + 1 of them each.
     batch_size : int or None
         Points in a batch. None: 64 in a patch, 50 anywhere.
-    optimizer : {"adagrad", "adam", "rmsprop", "sgd"} or optimiser of optax
-        The paper's is AdaGrad. The learning rate of the other names falls to 0 along a cosine.
+    optimizer, samples, patience, checkpoint : as in `npvi.SGD`
     learning_rate : float
         The paper's is 0.1; the others want less. An optimiser of optax has its own.
     epochs : int or None
         Most passes through the data. None: as many as make about 6,000 steps, and at least 5.
-    samples : int or None
-        Draws of f per point and step; the paper takes 1. None: exact expectations, and so less noise.
     validation : float
         Share of the rows that the networks aren't trained on: the epoch that predicts them best wins. The posterior is
         of all rows in the end.
-    patience : int or None
-        Epochs without a better one after which training ends: by the rows held out or, without any, by the bound.
-    checkpoint : path or None
-        A file that keeps where training is; fitting again with the same one goes on from there.
 
     Examples
     --------
@@ -198,18 +188,8 @@ class GCN(Parametrised):
     50
     """
 
-    static = (
-        "sizes",
-        "layout",
-        "batch_size",
-        "optimizer",
-        "learning_rate",
-        "epochs",
-        "samples",
-        "validation",
-        "patience",
-        "checkpoint",
-    )
+    static = ("sizes", "layout", *GradientSettings.static)
+    optional = ("batch_size", "epochs", "samples", "patience")
 
     def __init__(
         self,
@@ -224,35 +204,17 @@ class GCN(Parametrised):
         patience: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.sizes = sizes
-        self.layout = layout
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.samples = samples
-        self.validation = validation
-        self.patience = patience
-        # as text, which a model file can hold
-        self.checkpoint = None if checkpoint is None else os.fspath(checkpoint)
+        super().__init__(optimizer, learning_rate, batch_size, epochs, samples, validation, patience, checkpoint)
+        self.sizes, self.layout = sizes, layout
 
     def validate(self) -> None:
         """Raise ValueError where a setting is not allowed."""
         sizes = self.sizes
-        if not (isinstance(sizes, list | tuple) and len(sizes) and all(map(_whole, sizes)) and sizes[-1] == 1):
+        if not (isinstance(sizes, list | tuple) and len(sizes) and all(map(is_count, sizes)) and sizes[-1] == 1):
             raise ValueError(f"sizes must be whole numbers from 1, one per layer and the last one 1; got {sizes!r}")
         if self.layout not in LAYOUTS:
             raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}; got {self.layout!r}")
-        for name in ("batch_size", "epochs", "samples", "patience"):
-            value = getattr(self, name)
-            if value is not None and not _whole(value):
-                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
-        if not (isinstance(self.validation, Real) and 0.0 <= float(self.validation) < 1.0):
-            raise ValueError(f"validation must be a share of the rows, from 0 to less than 1; got {self.validation!r}")
-        if not isinstance(self.optimizer, str) and not isinstance(self.optimizer, optax.GradientTransformation):
-            names = ", ".join(map(repr, OPTIMIZERS))
-            raise ValueError(f"optimizer must be one of {names}, or an optimiser of optax; got {self.optimizer!r}")
-        self.transformation(1)
+        super().validate()
 
     def batch(self, n: int) -> int:
         """Points in a batch, of `n`."""
@@ -262,21 +224,8 @@ class GCN(Parametrised):
         """Epochs, of so many `steps` each."""
         return int(self.epochs or max(_EPOCHS, -(-_STEPS // steps)))
 
-    def transformation(self, steps: int) -> optax.GradientTransformation:
-        """The optimiser, for so many steps in all."""
-        if not isinstance(self.optimizer, str):
-            return self.optimizer
-        return named_optimizer(self.optimizer, self.learning_rate, None if self.optimizer == "adagrad" else steps)
-
     def identity(self, epochs: int) -> dict[str, Any]:
         """What the course of training over so many epochs depends on, for its checkpoint."""
-        named = self.optimizer if isinstance(self.optimizer, str) else "optax"
         names = ("layout", "batch_size", "learning_rate", "samples", "validation")
-        # a learning rate that falls depends on where the end is
-        last = epochs if named not in ("adagrad", "optax") else None
         told = {name: getattr(self, name) for name in names}
-        return {"network": "gcn", "optimizer": named, "epochs": last, "sizes": list(self.sizes), **told}
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+        return {"network": "gcn", **self._course(epochs), "sizes": list(self.sizes), **told}

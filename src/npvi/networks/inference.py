@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from npvi.graph import build_graph
 from npvi.inference.data import Data
 from npvi.inference.fit import Fit
 from npvi.inference.mean_function import MeanFunction
-from npvi.networks.fitting import BATCH, examples, patches, train_recognizer
+from npvi.networks.fitting import BATCH, examples, optimum, patches, train_recognizer
 from npvi.networks.gcn import GCN
 from npvi.networks.recognition import recognise
 from npvi.networks.recognizer import Recognizer, exact_sites, pretrained
@@ -26,6 +27,8 @@ __all__ = ["check_network", "infer", "train_on"]
 Progress = Callable[[dict[str, float]], None]
 
 _NAMES = ("sites", "pretrained", "gcn")
+#: nats per point that a network without rounds may miss, and rounds where it misses more
+_NEAR_ENOUGH, _ROUNDS = 5e-3, 3
 
 
 def check_network(network: Any, solve: Any, refine: Any) -> None:
@@ -101,25 +104,38 @@ def _recognizer(network: Any, data: Data, mean_function: MeanFunction, seed: int
 
 
 def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, seed: int) -> Recognizer:
-    """A recognizer trained on patches of these data; their points keep their order."""
+    """A recognizer trained on patches of these data; their points keep their order.
+
+    Where nothing is said of rounds, it is trained without them and, should it miss the patches' optimum, with some.
+    """
     X = mean_function.prior.X
     points = len(X) if settings.points is None else settings.points
     # all patches together, because a small fit's time goes into what doesn't depend on its size
     rows = np.sort(np.concatenate(patches(mean_function.prior.kernel.coordinates(X), points)))
     progress.report("examples", points=len(rows))
-    seen = examples(data.take(rows), part_of(mean_function, rows), settings.rounds)
-    steps_of_an_epoch = -(-len(seen.features) // BATCH)
-    return train_recognizer(
-        data.likelihood,
-        [seen],
-        n_inputs=X.shape[1],
-        rounds=settings.rounds,
-        width=settings.width,
-        epochs=-(-settings.steps // steps_of_an_epoch),
-        learning_rate=settings.learning_rate,
-        seed=seed,
-        report=lambda **numbers: progress.report("training", **numbers),
-    )
+    part, prior = data.take(rows), part_of(mean_function, rows)
+    best = optimum(part, prior)
+
+    def trained(rounds: int) -> Recognizer:
+        seen = examples(part, prior, rounds, best.posterior)
+        steps_of_an_epoch = -(-len(seen.features) // BATCH)
+        return train_recognizer(
+            data.likelihood,
+            [seen],
+            n_inputs=X.shape[1],
+            rounds=rounds,
+            width=settings.width,
+            epochs=-(-settings.steps // steps_of_an_epoch),
+            learning_rate=settings.learning_rate,
+            seed=seed,
+            report=lambda **numbers: progress.report("training", **numbers),
+        )
+
+    if settings.rounds is not None:
+        return trained(settings.rounds)
+    recognizer = trained(0)
+    missed = best.elbo - recognise(recognizer, replace(part, coarse=True), prior).elbo
+    return recognizer if missed <= _NEAR_ENOUGH * len(rows) else trained(_ROUNDS)
 
 
 def part_of(mean_function: MeanFunction, rows: np.ndarray) -> MeanFunction:

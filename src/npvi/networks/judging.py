@@ -90,6 +90,8 @@ def training_curve(
     settings = estimator.network if isinstance(estimator.network, SiteNetwork) else SiteNetwork()
     rows = []
     with threads(estimator.n_jobs):
+        if settings.rounds is None:  # one choice for the whole curve
+            settings = settings.replace(rounds=train_on(data, mean_function, settings, 0).rounds)
         for number in steps:
             started = time.perf_counter()
             recognizer = train_on(data, mean_function, settings.replace(steps=number), 0)

@@ -16,9 +16,9 @@ class SiteNetwork(Parametrised):
 
     Parameters
     ----------
-    rounds : int
-        Newton rounds of the guess, each with one solve more; 0 takes a few steps of message passing instead. Three
-        bring the posterior several times closer to the optimum.
+    rounds : int or None
+        Newton rounds of the guess, each with one solve more; 0 takes a few steps of message passing instead. None: 0
+        where that comes near enough to the optimum of the patches, else 3.
     points : int or None
         How many points are trained on, in compact patches of 384; None: all, together.
     width : int
@@ -38,7 +38,7 @@ class SiteNetwork(Parametrised):
 
     def __init__(
         self,
-        rounds: int = 0,
+        rounds: int | None = None,
         points: int | None = 1536,
         width: int = 32,
         steps: int = 120,
@@ -54,7 +54,7 @@ class SiteNetwork(Parametrised):
         """Raise ValueError where a setting is not allowed."""
         for name, least in (("rounds", 0), ("points", 2), ("width", 1), ("steps", 1)):
             value = getattr(self, name)
-            if value is None and name == "points":
+            if value is None and name in ("rounds", "points"):
                 continue
             if not (isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least):
                 raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import optax
@@ -12,7 +12,7 @@ import optax
 from npvi.parameters import Parametrised
 from npvi.training import OPTIMIZERS, named_optimizer
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "GradientSettings", "is_count"]
 
 #: the paper's learning rate, and one for the optimisers that it doesn't use
 _RATES = {"adagrad": 0.2}
@@ -21,7 +21,86 @@ _RATE = 0.05
 _BATCH, _STEPS = 50, 128
 
 
-class SGD(Parametrised):
+class GradientSettings(Parametrised):
+    """What all settings of stochastic gradients have in common; the parameters are documented in `SGD`."""
+
+    static: tuple[str, ...] = (
+        "optimizer",
+        "learning_rate",
+        "batch_size",
+        "epochs",
+        "samples",
+        "validation",
+        "patience",
+        "checkpoint",
+    )
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Settings that may be None."""
+
+    def __init__(
+        self,
+        optimizer: Any,
+        learning_rate: Any,
+        batch_size: int | None,
+        epochs: Any,
+        samples: int | None,
+        validation: float,
+        patience: int | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> None:
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.samples = samples
+        self.validation = validation
+        self.patience = patience
+        # as text, which a model file can hold
+        self.checkpoint = None if checkpoint is None else os.fspath(checkpoint)
+
+    def validate(self) -> None:
+        """Raise ValueError where a setting is not allowed."""
+        known = isinstance(self.optimizer, str) and self.optimizer in OPTIMIZERS
+        if not (known or isinstance(self.optimizer, optax.GradientTransformation)):
+            names = ", ".join(map(repr, OPTIMIZERS))
+            raise ValueError(f"optimizer must be one of {names}, or an optimiser of optax; got {self.optimizer!r}")
+        rate = self.learning_rate
+        fine = self._left_out("learning_rate") or (isinstance(rate, Real) and 0.0 < float(rate) < np.inf)
+        if known and not fine:
+            raise ValueError(f"learning_rate must be a positive number, got {rate!r}")
+        for name in ("batch_size", "epochs", "samples", "patience"):
+            value = getattr(self, name)
+            if not (self._left_out(name) or is_count(value)):
+                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
+        if not (isinstance(self.validation, Real) and 0.0 <= float(self.validation) < 1.0):
+            raise ValueError(f"validation must be a share of the rows, from 0 to less than 1; got {self.validation!r}")
+
+    def _left_out(self, name: str) -> bool:
+        return name in self.optional and getattr(self, name) is None
+
+    def transformation(self, steps: int) -> optax.GradientTransformation:
+        """The optimiser, for so many steps in all."""
+        if not isinstance(self.optimizer, str):
+            return self.optimizer
+        return named_optimizer(self.optimizer, self._rate, steps if self._decays else None)
+
+    @property
+    def _rate(self) -> Any:
+        """The learning rate of an optimiser that has a name."""
+        return self.learning_rate
+
+    @property
+    def _decays(self) -> bool:
+        """Whether the learning rate falls on the way to the last epoch."""
+        return isinstance(self.optimizer, str) and self.optimizer != "adagrad"
+
+    def _course(self, epochs: int) -> dict[str, Any]:
+        """Which optimiser, and where the end is, if a learning rate that falls depends on it."""
+        named = self.optimizer if isinstance(self.optimizer, str) else "optax"
+        return {"optimizer": named, "epochs": epochs if self._decays else None}
+
+
+class SGD(GradientSettings):
     """The paper's way to its posterior: stochastic gradients of the bound, from batches of points.
 
     It reaches what ``optimizer="closed"`` does, slowly, without a system of equations of all points together.
@@ -63,16 +142,7 @@ class SGD(Parametrised):
     300
     """
 
-    static = (
-        "optimizer",
-        "learning_rate",
-        "batch_size",
-        "epochs",
-        "samples",
-        "validation",
-        "patience",
-        "checkpoint",
-    )
+    optional = ("learning_rate", "batch_size", "samples", "patience")
 
     def __init__(
         self,
@@ -85,33 +155,13 @@ class SGD(Parametrised):
         patience: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.samples = samples
-        self.validation = validation
-        self.patience = patience
-        # as text, which a model file can hold
-        self.checkpoint = None if checkpoint is None else os.fspath(checkpoint)
+        super().__init__(optimizer, learning_rate, batch_size, epochs, samples, validation, patience, checkpoint)
 
     def validate(self) -> None:
         """Raise ValueError where a setting is not allowed."""
-        known = isinstance(self.optimizer, str) and self.optimizer in OPTIMIZERS
-        if not (known or isinstance(self.optimizer, optax.GradientTransformation)):
-            names = ", ".join(map(repr, OPTIMIZERS))
-            raise ValueError(f"optimizer must be one of {names}, or an optimiser of optax; got {self.optimizer!r}")
-        rate = self.learning_rate
-        if rate is not None and not known:
+        super().validate()
+        if self.learning_rate is not None and not isinstance(self.optimizer, str):
             raise ValueError("learning_rate belongs to the optimisers that have a name; that of optax has its own")
-        if rate is not None and not (isinstance(rate, Real) and 0.0 < float(rate) < np.inf):
-            raise ValueError(f"learning_rate must be a positive number, got {rate!r}")
-        for name in ("batch_size", "epochs", "samples", "patience"):
-            value = getattr(self, name)
-            if not (_whole(value) or (value is None and name != "epochs")):
-                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
-        if not (isinstance(self.validation, Real) and 0.0 <= float(self.validation) < 1.0):
-            raise ValueError(f"validation must be a share of the rows, from 0 to less than 1; got {self.validation!r}")
 
     def for_companion(self) -> SGD:
         """The same for a second model, whose checkpoint stands beside that of the first."""
@@ -125,30 +175,22 @@ class SGD(Parametrised):
             raise ValueError(f"batch_size must be at most {n}, the number of rows; got {self.batch_size}")
         return int(self.batch_size)
 
-    def transformation(self, steps: int) -> optax.GradientTransformation:
-        """The optimiser, for so many steps in all."""
-        if not isinstance(self.optimizer, str):
-            return self.optimizer
-        rate = self.learning_rate or _RATES.get(self.optimizer, _RATE)
-        return named_optimizer(self.optimizer, rate, steps if self._decays else None)
-
     @property
-    def _decays(self) -> bool:
-        """Whether the learning rate falls on the way to the last epoch."""
-        return isinstance(self.optimizer, str) and self.optimizer != "adagrad"
+    def _rate(self) -> Any:
+        return self.learning_rate or _RATES.get(self.optimizer, _RATE)
 
     def identity(self) -> dict[str, Any]:
         """What the course of training depends on, for its checkpoint."""
         names = ("learning_rate", "batch_size", "samples", "validation")
-        named = self.optimizer if isinstance(self.optimizer, str) else "optax"
-        last = int(self.epochs) if self._decays else None
         numbers = {name: getattr(self, name) for name in names}
-        return {
-            "optimizer": named,
-            "epochs": last,
-            **{name: None if value is None else float(value) for name, value in numbers.items()},
-        }
+        plain = {name: None if value is None else float(value) for name, value in numbers.items()}
+        return {**self._course(int(self.epochs)), **plain}
 
 
-def _whole(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Whether it is a whole number from 1.
+
+    >>> is_count(3), is_count(True), is_count(0)
+    (True, False, False)
+    """
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1

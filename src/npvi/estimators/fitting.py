@@ -1,0 +1,216 @@
+"""One fit, step by step: what it is of, the numbers of its model (given or learned) and its graph, a second model."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from npvi import progress
+from npvi.estimators.linear_part import LinearPart, linear_part
+from npvi.estimators.settings import check_settings
+from npvi.graph import Graph, build_graph
+from npvi.inference import Data, Start
+from npvi.inference.learner import Learned, learn
+from npvi.inference.learning import Model
+from npvi.inference.starting import starting_model
+from npvi.inference.stochastic import SGD
+from npvi.inference.table import Table
+from npvi.kernels import Kernel
+from npvi.likelihoods.softmax import Softmax
+from npvi.model_parts import plain_parts
+from npvi.parameters import Parameter
+from npvi.priors.inducing import choose_inducing
+from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Structure
+
+if TYPE_CHECKING:
+    from npvi.estimators.base import BaseGP
+
+__all__ = ["NEVER", "Chosen", "Clock", "Task", "choose", "companion_of", "fit_by_grid", "task_of"]
+
+#: standard deviation of the constant where all counts are 0, which otherwise would have no end
+NEVER = 3.0
+#: the nugget where none is given and nothing is learned
+_NUGGET = 1e-4
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is fitted: checked data and the parts of the model as they were given.
+
+    Attributes
+    ----------
+    table : the rows, in the caller's order.
+    part : which columns the process sees, and which enter the mean.
+    kernel, nugget : plain numbers inside; no nugget where none was given.
+    said : what the user said about numbers, by full name.
+    seed : for all that is random.
+    """
+
+    table: Table
+    part: LinearPart
+    kernel: Kernel
+    nugget: float | None
+    said: dict[str, Parameter]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The model whose posterior is wanted, its graph, where to start, and how it was learned, if it was."""
+
+    model: Model
+    graph: Graph
+    start: Start | None
+    learned: Learned | None = None
+
+
+class Clock:
+    """Seconds per stage.
+
+    >>> clock = Clock()
+    >>> clock.lap("graph")
+    >>> list(clock.laps)
+    ['graph']
+    """
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """A stage ends here."""
+        now = time.perf_counter()
+        self.laps[name] = now - self._last
+        self._last = now
+
+
+def task_of(
+    model: BaseGP, X: NDArray[np.float64], y: NDArray, weight: NDArray[np.float64] | None, row: dict[str, Any]
+) -> Task:
+    """Check the settings and the data against each other."""
+    check_settings(model)
+    names = getattr(model, "feature_names_in_", None)
+    part = linear_part(X, names, model.coords, model._mean(y, weight), flat=model.coefficient_scale is None)
+    places = part.places(X)
+    kernel, likelihood, nugget, said = plain_parts(model.kernel, model._likelihood(), model.nugget, places.shape[1])
+    y = likelihood.check_response(y)
+    data = Data(likelihood, y, likelihood.check_row(row, len(y), y), weight)
+    rng = check_random_state(0 if model.random_state is None else model.random_state)
+    seed = int(rng.randint(np.iinfo(np.int32).max))
+    return Task(Table(places, data, part.basis(X)), part, kernel, nugget, said, seed)
+
+
+def choose(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
+    """Learn the numbers of the model, or take them as they are; `previous` may lend its graph and its posterior."""
+    return _learned(model, task) if model.learn else _as_given(model, task, previous)
+
+
+def _learned(model: BaseGP, task: Task) -> Chosen:
+    table, data = task.table, task.table.data
+    likelihood = data.likelihood
+    if isinstance(model.likelihood, str):
+        likelihood = likelihood.replace(**likelihood.initial_parameters(data.y, **data.row))
+    named = isinstance(model.kernel, str)
+    first = starting_model(task.kernel, named, task.nugget, likelihood, table.X, data.y, data.row)
+    learned = learn(
+        table,
+        replace(first, structure=_structure(model, first, task)),
+        task.said,
+        lambda points: _graph(model, points, task),
+        lambda **numbers: progress.report("learn", **numbers),
+    )
+    return Chosen(learned.model, learned.graph, learned.start, learned)
+
+
+def _as_given(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
+    nugget = _NUGGET if task.nugget is None else task.nugget
+    given = Model(task.kernel, nugget, task.table.data.likelihood)
+    given = replace(given, structure=_structure(model, given, task))
+    coordinates = task.kernel.coordinates(task.table.X)
+    if previous is None or not _same_graph(previous, model, coordinates):
+        return Chosen(given, _graph(model, coordinates, task), None)
+    return Chosen(given, previous.graph_, Start(previous.posterior_.mean, previous.posterior_.variance))
+
+
+def _structure(model: BaseGP, first: Model, task: Task) -> Structure:
+    """How the process is approximated; inducing points are chosen here, once, and held while learning."""
+    if model.prior not in LOW_RANK:
+        return NearestNeighbors()
+    if model.method == "npvi-nn":
+        raise ValueError(f"prior={model.prior!r} goes with method='full' or 'npvi'; 'npvi-nn' needs prior='nngp'")
+    if model.learn and isinstance(first.likelihood, Softmax):
+        raise ValueError(
+            f"with prior={model.prior!r} nothing can be learned from three or more labels: pass learn=False with a "
+            "kernel of your own, learn='grid', or prior='nngp'"
+        )
+    if model.prior == "nystrom" and first.nugget == 0.0:
+        raise ValueError(
+            "prior='nystrom' needs a positive nugget, because without one its covariance is singular; got 0. Leave "
+            "nugget out, give one such as 1e-4, or use prior='fitc'"
+        )
+    points = choose_inducing(model.inducing, model.n_inducing, first.kernel, task.table.X, task.seed)
+    return InducingPoints(model.prior, points)
+
+
+def _graph(model: BaseGP, coordinates: NDArray, task: Task) -> Graph:
+    """The graph of some of the rows, or of all."""
+    n = len(coordinates)
+    if model.n_neighbors >= n > 1:
+        warnings.warn(
+            f"n_neighbors is {model.n_neighbors} but there are only {n} points: using {n - 1}",
+            UserWarning,
+            stacklevel=6,
+        )
+    progress.report("graph", points=n)
+    order = model.order
+    if not isinstance(order, str) and n < len(task.table):  # learning looks at some of the rows
+        order = "maximin"
+    return build_graph(coordinates, model.n_neighbors, rule=model.rule, order=order, seed=task.seed).packed()
+
+
+def _same_graph(fitted: BaseGP, other: BaseGP, coordinates: NDArray) -> bool:
+    """Whether `other` would get the graph of `fitted`: same rule and order, same neighbours (up to a common scale)."""
+    names = ("n_neighbors", "rule", "order", "random_state")
+    if any(not np.array_equal(getattr(fitted, name), getattr(other, name)) for name in names):
+        return False
+    mine, theirs = fitted.kernel_.coordinates(fitted.prior_.X), coordinates[fitted.graph_.order]
+    if mine.shape != theirs.shape:
+        return False
+    scale = np.abs(mine).max() / max(np.abs(theirs).max(), np.finfo(float).tiny)
+    return bool(np.allclose(mine, theirs * scale, rtol=1e-12, atol=0.0))
+
+
+def companion_of(model: BaseGP, learned: Learned) -> BaseGP:
+    """An estimator for the second model that was learned, yet to be fitted on the same rows."""
+    assert learned.second is not None
+    second = learned.second.model
+    settings = {"kernel": second.kernel, "nugget": second.nugget, "likelihood": second.likelihood}
+    if isinstance(second.structure, InducingPoints):  # those it was learned with
+        settings["inducing"] = second.structure.points
+    if isinstance(model.optimizer, SGD):
+        settings["optimizer"] = model.optimizer.for_companion()
+    return copy.copy(model).set_params(learn=False, **settings)  # names and labels are kept
+
+
+def fit_by_grid(model: BaseGP, X: NDArray, y: NDArray, weight: NDArray | None, row: dict[str, Any]) -> None:
+    """The paper's way: the length scale that scores best on a validation split, then all rows with that one."""
+    import pandas as pd
+
+    from npvi.model_selection import grid_search  # which knows the estimators
+
+    names = getattr(model, "feature_names_in_", None)
+    table = X if names is None else pd.DataFrame(X, columns=names)
+    result = grid_search(clone(model), table, y, sample_weight=weight, **row)
+    best = copy.copy(model).set_params(kernel=result.best_model.kernel, learn=False)  # names and labels are kept
+    best._fit(X, y, weight, row)
+    settings = model.get_params(deep=False)
+    model.__dict__.update({name: value for name, value in vars(best).items() if name not in settings})
+    model.fit_info_["grid"] = result.table.to_dict("list")

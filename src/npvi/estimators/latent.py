@@ -1,0 +1,65 @@
+"""The latent function of a fitted model at new rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi import progress
+from npvi.graph.tree import build_tree
+from npvi.joint import JointSampler
+from npvi.parallel import threads
+
+if TYPE_CHECKING:
+    from npvi.estimators.base import BaseGP
+
+__all__ = ["Latent", "latent_at"]
+
+#: new rows handled at a time, which bounds the memory of prediction
+_ROWS = 2**16
+
+
+@dataclass(frozen=True)
+class Latent:
+    """f at new rows: what the process and the mean function see of them, means and variances."""
+
+    places: NDArray[np.float64]
+    basis: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+    def sampler(self, model: BaseGP) -> JointSampler:
+        """Draws of f at all of the rows together."""
+        return JointSampler(
+            model.prior_,
+            model.posterior_,
+            self.places,
+            self.mean,
+            model.n_neighbors,
+            model.n_jobs,
+            model.trend_,
+            self.basis,
+        )
+
+
+def latent_at(model: BaseGP, X: NDArray[np.float64]) -> Latent:
+    """Means and variances of f at new rows; with a column per class where there are several."""
+    places, basis = model.linear_part_.places(X), model.linear_part_.basis(X)
+    coefficients = model.trend_.coefficients
+    residual = model.posterior_.mean - model.basis_ @ coefficients
+    mean, variance = np.empty((2, len(X), *residual.shape[1:]))
+    with threads(model.n_jobs):
+        # neighbours in space one after the other: they have their neighbours in common
+        visit = build_tree(model.kernel_.coordinates(places)).rows
+        for start in range(0, len(X), _ROWS):
+            rows = visit[start : start + _ROWS]
+            given = model.prior_.conditional(places[rows])
+            mean[rows] = basis[rows] @ coefficients + given.mean(residual)
+            unsure = given.projected_variance(model.posterior_)
+            unsure += model.trend_.projected_variance(basis[rows], given)
+            variance[rows] = (given.variance + unsure.T).T
+            progress.report("predict", rows=min(len(X), start + _ROWS), of=len(X))
+    return Latent(places, basis, mean, variance)

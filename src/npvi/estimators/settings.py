@@ -1,0 +1,65 @@
+"""Checks of what the estimators are told, before anything is computed."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from npvi import validation
+from npvi.inference import FAMILIES
+from npvi.inference.stochastic import SGD
+from npvi.model_parts import check_nugget
+from npvi.priors.structure import LOW_RANK
+
+if TYPE_CHECKING:
+    from npvi.estimators.base import BaseGP
+
+__all__ = ["check_settings"]
+
+_CHOICES = {
+    "mean": ("zero", "constant", "linear"),
+    "method": tuple(FAMILIES),
+    "prior": ("nngp", *LOW_RANK),
+    "learn": (True, False, "grid"),
+}
+
+
+def check_settings(model: BaseGP) -> None:
+    """Raise ValueError where a parameter of the constructor is not allowed.
+
+    >>> import npvi
+    >>> check_settings(npvi.GPRegressor(n_neighbors=0))
+    Traceback (most recent call last):
+    ValueError: n_neighbors must be a whole number of at least 1, got 0
+    """
+    for name, choices in _CHOICES.items():
+        value = getattr(model, name)
+        if not any(value is choice or (value == choice and type(value) is type(choice)) for choice in choices):
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+    if model.nugget is not None:
+        check_nugget(model.nugget)
+    scale = model.coefficient_scale
+    if not (scale is None or (isinstance(scale, Real) and 0.0 < float(scale) < np.inf)):
+        raise ValueError(f"coefficient_scale must be a positive number, or None for a flat prior; got {scale!r}")
+    if not (isinstance(model.tol, Real) and float(model.tol) > 0.0):
+        raise ValueError(f"tol must be a positive number, got {model.tol!r}")
+    if not (model.n_jobs is None or (isinstance(model.n_jobs, Integral) and model.n_jobs != 0)):
+        raise ValueError(f"n_jobs must be None (all cores), a number of threads, or -1, -2, …; got {model.n_jobs!r}")
+    if model.method == "npvi-nn":
+        from npvi.networks.inference import check_network  # rarely needed
+
+        check_network(model.network, model.solve, model.refine)
+    _check_optimizer(model)
+    for name in ("n_neighbors", "n_inducing", "max_iter"):
+        validation.check_count(name, getattr(model, name))
+
+
+def _check_optimizer(model: BaseGP) -> None:
+    if isinstance(model.optimizer, SGD):
+        model.optimizer.validate()
+    elif model.optimizer not in ("closed", "sgd"):
+        raise ValueError(f"optimizer must be 'closed', 'sgd' or an npvi.SGD; got {model.optimizer!r}")
+    if model.optimizer != "closed" and model.method != "npvi":
+        raise ValueError(f"optimizer={model.optimizer!r} goes with method='npvi'; got method={model.method!r}")

@@ -1,0 +1,220 @@
+"""One iteration towards the best q: Newton steps for μ and the marginal variances, each followed by the best V.
+
+It is the same for every family. No step is taken that lowers the bound; the certificate says what is left to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.inference.data import Data
+from npvi.inference.family import Covariance, Family, Start
+from npvi.inference.mean_function import MeanFunction
+from npvi.inference.mean_solve import PrecisionSolver, SolverLog
+from npvi.inference.relaxation import Relaxation
+from npvi.likelihoods import Expectations
+from npvi.priors import PrecisionFactor, Prior
+
+__all__ = ["Problem", "State"]
+
+Vector = NDArray[np.float64]
+
+#: relative rounding error of the bound: a step that seems to lose no more than this is accepted
+_ROUNDING = 1e-13
+#: residual of the mean from which on it takes its last steps alone
+_NEARLY = 1e-3
+#: a step is tried whole, then halved until it is given up
+_SHARES = tuple(0.5**halving for halving in range(12))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A V of which no more is known than a start says."""
+
+    site_precision: Vector
+    variance: Vector
+    log_determinant: float = -np.inf
+    precision_factor: None = None
+
+    def mismatch(self, w: Vector) -> float:
+        return np.inf
+
+
+@dataclass(frozen=True)
+class State:
+    """N(mean, V), and what the data say of f there."""
+
+    mean: Vector
+    covariance: Covariance
+    """The best one for its own w; at the optimum that is the w of (mean, variance)."""
+    expected: Expectations
+    elbo: float
+
+
+class Problem:
+    """The bound of one prior and its data over N(μ, V), as `npvi.inference.loop.ascend` climbs it."""
+
+    def __init__(
+        self,
+        family: Family,
+        prior: Prior,
+        data: Data,
+        mean_function: MeanFunction,
+        tolerances: tuple[float, float],
+        thorough: bool,
+    ) -> None:
+        self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
+        # where V is right and the mean nearly so, the mean takes its last steps alone
+        self._nearly, self._last = (_NEARLY, tolerances[1]), (np.inf, np.inf)
+        # halving steps again and again, and others after that, are for those who want the optimum itself
+        self.thorough, self.shares = thorough, _SHARES if thorough else _SHARES[:3]
+        self.log = SolverLog()
+        self.relaxation = Relaxation(prior.graph.n_points)
+
+    def initial(self, start: Start | None) -> State:
+        """The sites at `start`, by default at y's own fitted values: the best mean and V for them. A start that has its
+        site precisions is left as it is."""
+        if start is None:
+            fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
+            start = Start(fitted, np.full_like(fitted, 1e-6))
+        expected = self.data.expectations(start.mean, start.variance)
+        if start.site_precision is not None:
+            given: Any = _Given(start.site_precision, start.variance)
+            return State(start.mean, given, expected, -np.inf)
+        w = np.maximum(expected.precision, 0.0)
+        solver = self._solver(w)
+        mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
+        state = self.at(mean, self.family.covariance(w, solver))
+        assert state is not None  # P + W is positive definite for w ≥ 0
+        settled = self._settled(state, mean, state.expected.precision)
+        better = self.at(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
+        return better if better is not None and better.elbo > state.elbo else state
+
+    def complete(self, state: State) -> bool:
+        return not isinstance(state.covariance, _Given)
+
+    def improve(self, state: State) -> State:
+        """A better state: by Newton's method for μ and v together, else for μ and V one after the other.
+
+        Where V is right already a step for the mean alone, which costs a fraction, comes first.
+        """
+        if all(last <= limit for last, limit in zip(self._last, self._nearly)):
+            better = self._improve_mean(state)
+            if better is not state:
+                return better
+        newton = self._newton(state)
+        if newton is not None:
+            return newton
+        state = self._improve_mean(state)
+        state = self._improve_covariance(state) if self.thorough else state
+        # from a start with sites of its own there may be no way on
+        return state if self.complete(state) else self.initial(Start(state.mean, state.covariance.variance))
+
+    def _newton(self, state: State) -> State | None:
+        """A Newton step for μ and the standard deviations s, halved until it doesn't lower the bound, or None.
+
+        The means move together, held by P; each s_i is held by what the other points say of f_i, the precision
+        c_i = 1/v_i − w_i, and is eliminated: (P̃ + W̃) δ = r with W̃ = −E_mm − E_ms²/b, b = c + 1/s² − E_ss. Steps for μ
+        and V in turn crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero
+        count lies far down, and is wide). V is then found at the sites of the new (μ, s).
+        """
+        v, w = state.covariance.variance, state.covariance.site_precision
+        sd = np.sqrt(v)
+        others = np.maximum(1.0 / v - w, 1.0 / self.prior.marginal_variance)
+        at = self.data.curvatures(state.mean, sd)
+        slope_sd = at.in_sd + w * sd  # in_sd − c·sd + 1/sd, for the c = 1/v − w that `others` may have been kept above
+        bend_sd = others + 1.0 / v - np.minimum(at.in_sd_sd, 0.0)
+        bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
+        gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
+        step = self._mean_step(state.mean, gradient, self._solver(bend_mean, state.covariance.precision_factor))
+        step_sd = (slope_sd + at.in_mean_sd * step) / bend_sd
+        for share in self.shares:
+            mean = state.mean + share * step
+            variance = np.clip(sd + share * step_sd, 0.5 * sd, 2.0 * sd) ** 2
+            change = self._settled(state, mean, self.data.expectations(mean, variance).precision) - w
+            if share == 1.0:
+                relaxation = self.relaxation.of(change * v)
+            trial = self.at(mean, self.family.covariance(w + share * relaxation * change))
+            if trial is not None and self._no_worse(trial, state):
+                return trial
+        return None
+
+    def _improve_mean(self, state: State) -> State:
+        """A step for μ alone, which is uphill if anything is."""
+        solver = self._solver(np.maximum(state.expected.precision, 0.0), state.covariance.precision_factor)
+        step = self._mean_step(state.mean, state.expected.gradient, solver)
+        for share in self.shares:
+            trial = self.at(state.mean + share * step, state.covariance)
+            if trial is not None and self._no_worse(trial, state):
+                return trial
+        return state
+
+    def _improve_covariance(self, state: State) -> State:
+        """A step for V alone, at site precisions on the way to those of (μ, v)."""
+        w = state.covariance.site_precision
+        for share in self.shares:
+            trial = self.at(state.mean, self.family.covariance(w + share * (state.expected.precision - w)))
+            if trial is not None and self._no_worse(trial, state):
+                return trial
+        return state
+
+    def _settled(self, state: State, mean: Vector, proposed: Vector) -> Vector:
+        """`proposed` site precisions, where they are far from those of `state` held to what they do to v themselves.
+
+        Under a wide prior the w of a zero count, exp(m + v/2), multiplies with every small change of v. There it is
+        replaced by the w that agrees with its own v = 1/(c + w), for the c of `state`: between the two, by bisection.
+        """
+        v, w = state.covariance.variance, state.covariance.site_precision
+        wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
+        if not len(wild):
+            return proposed
+        data, m = self.data.take(wild), mean[wild]
+        others = np.maximum(1.0 / v[wild] - w[wild], 1.0 / self.prior.marginal_variance[wild])
+        low, high = np.minimum(w[wild], proposed[wild]), np.maximum(w[wild], proposed[wild])
+        for _ in range(8):
+            middle = np.sqrt(low * high)
+            above = data.expectations(m, 1.0 / (others + middle)).precision > middle
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        settled = proposed.copy()
+        settled[wild] = np.sqrt(low * high)
+        return settled
+
+    def certificate(self, state: State) -> dict[str, float]:
+        """Both residuals, relative to the largest term of their equation, and the bound."""
+        gradient, w = state.expected.gradient, state.expected.precision
+        pull = self.mean_function.penalty_gradient(state.mean)
+        # the last term is the gradient of a mean that is off by one standard deviation: where gradient and pull cancel
+        # to rounding (all y equal to the constant mean) there is no other scale
+        largest_term = max(
+            np.abs(gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(state.covariance.variance))
+        )
+        mean_residual = float(np.abs(gradient - pull).max() / max(largest_term, np.finfo(float).tiny))
+        self._last = (mean_residual, state.covariance.mismatch(w))
+        return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
+
+    def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> PrecisionSolver:
+        return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)
+
+    def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
+        """(P̃ + W)⁻¹ (gradient − P̃ mean)."""
+        slope = gradient - self.mean_function.penalty_gradient(mean)
+        return self.mean_function.solve(solver, slope)
+
+    def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
+        """The state at (mean, covariance); None where there is no such covariance."""
+        if covariance is None:
+            return None
+        v = covariance.variance
+        expected = self.data.expectations(mean, v)
+        # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
+        rest = covariance.site_precision @ v - self.mean_function.penalty(mean) - self.prior.logdet
+        elbo = expected.value.sum() + 0.5 * (rest + covariance.log_determinant)
+        return State(mean, covariance, expected, float(elbo))
+
+    def _no_worse(self, trial: State, state: State) -> bool:
+        loss = _ROUNDING * max(1.0, abs(state.elbo)) + self.family.noise(state.covariance, trial.covariance)
+        return trial.elbo >= state.elbo - loss

@@ -1,0 +1,57 @@
+"""What was learned, as a table: every hyper-parameter with its value and standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.graph import Graph
+from npvi.inference.family import Start
+from npvi.inference.learner import Learner
+from npvi.inference.learning import Model, information
+from npvi.inference.search_space import SearchSpace
+from npvi.inference.table import Table
+from npvi.parameters import Parameter
+
+__all__ = ["parameter_table"]
+
+
+def parameter_table(
+    table: Table,
+    model: Model,
+    said: Mapping[str, Parameter],
+    graph: Graph,
+    start: Start | None,
+    standard_errors: bool,
+) -> list[dict[str, Any]]:
+    """A row for every hyper-parameter: its name, value and standard error; `table` is in the graph's order."""
+    learner = Learner(said, lambda X: graph, lambda **numbers: None)
+    space = learner.space(table, model)
+    errors = np.full(len(space), np.nan)
+    if standard_errors and len(space):
+        errors = _standard_errors(learner, table, model, space, graph, start)
+    by_place = {(c.name, c.entry): error for c, error in zip(space.coordinates, errors)}
+    rows = []
+    for name, value in model.named().items():
+        for entry, number in enumerate(np.atleast_1d(value)):
+            place = None if np.ndim(value) == 0 else entry
+            label = name if place is None else f"{name}[{entry}]"
+            rows.append(
+                {"parameter": label, "value": float(number), "standard_error": by_place.get((name, place), np.nan)}
+            )
+    return rows
+
+
+def _standard_errors(
+    learner: Learner, table: Table, model: Model, space: SearchSpace, graph: Graph, start: Start | None
+) -> NDArray[np.float64]:
+    """Of the learned numbers, from second derivatives of the objective, by differences of its gradient."""
+    objective = learner.objective(table, replace(graph, order=np.arange(len(table))), start, careful=True)
+    values, vectors = np.linalg.eigh(information(objective, model, space, 0.05))
+    # a direction that the data say nothing about has a standard error of 10 on the scale of z: about anything
+    variance = (vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1)
+    return np.sqrt(variance) * np.abs(space.slopes(space.vector()))

@@ -1,0 +1,56 @@
+"""The rows that are learned from: all of a fit's, or compact parts of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.graph.tree import build_tree
+from npvi.inference.data import Data
+from npvi.kernels import Kernel
+
+__all__ = ["Table"]
+
+#: patches in a part
+_PATCHES = 16
+
+
+@dataclass(frozen=True)
+class Table:
+    """Data of one fit, in the caller's order.
+
+    Attributes
+    ----------
+    X : what the process sees of the rows, shape (N, d).
+    data : their responses.
+    basis : H of the prior mean Hβ, shape (N, p).
+
+    Examples
+    --------
+    >>> from npvi.kernels import RBF
+    >>> from npvi.likelihoods import Gaussian
+    >>> X = np.linspace(0.0, 1.0, 1000)[:, None]
+    >>> table = Table(X, Data(Gaussian(), np.zeros(1000)), np.ones((1000, 1)))
+    >>> len(table), len(table.patches(RBF(), 160))
+    (1000, 160)
+    """
+
+    X: NDArray[np.float64]
+    data: Data
+    basis: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: NDArray) -> Table:
+        """Some rows, in some order."""
+        return Table(self.X[rows], self.data.take(rows), self.basis[rows])
+
+    def patches(self, kernel: Kernel, size: int) -> Table:
+        """Rows of a few compact patches of the points: near neighbours and far ones are both there."""
+        rows = build_tree(kernel.coordinates(self.X)).rows
+        patch = size // _PATCHES
+        starts = (np.arange(_PATCHES) + 0.5) / _PATCHES * (len(rows) - patch)
+        return self.take(np.concatenate([rows[int(start) : int(start) + patch] for start in starts]))

@@ -1,0 +1,126 @@
+"""From plain data back to a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from npvi.config import from_config, parameter_from_config
+from npvi.estimators.linear_part import LinearPart
+from npvi.graph import Graph
+from npvi.inference import Data, Trend
+from npvi.likelihoods.softmax import Softmax
+from npvi.model_file_checks import check_arrays
+from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, RECOGNIZER, prefixes
+from npvi.model_parts import plain_parts
+from npvi.parallel import threads
+from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior
+from npvi.posteriors.low_rank import LowRankPosterior
+from npvi.priors import Prior
+from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors
+from npvi.sparse import Triangular
+
+__all__ = ["unpack"]
+
+
+def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
+    """The model that `npvi.model_packing.pack` took apart.
+
+    Raises
+    ------
+    KeyError, TypeError, AttributeError, ValueError
+        Where something is missing or is not what it should be.
+
+    Examples
+    --------
+    >>> import npvi
+    >>> from npvi.model_packing import pack
+    >>> model = npvi.GPRegressor(n_neighbors=2, learn=False).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> unpack(*pack(model, {}), {}).elbo_ == model.elbo_
+    True
+    """
+    from npvi import estimators  # which knows `save`
+
+    name = metadata["estimator"]
+    if name not in ESTIMATORS:
+        raise ValueError(f"it holds a {name!r}, which this version does not know")
+    if metadata["parameters"].get("method") == "npvi-nn":
+        import npvi.networks  # noqa: F401 - whose settings may be among the parameters
+    kernel, likelihood = from_config(metadata["kernel"], custom), from_config(metadata["likelihood"], custom)
+    likelihood.validate()
+    check_arrays(metadata, arrays, likelihood)
+    parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
+    parameters |= {name: arrays[f"parameter_{name}"] for name in ARRAYS if f"parameter_{name}" in arrays}
+    model = getattr(estimators, name)(**parameters)
+    kernel.validate(arrays["X"].shape[1])
+    y = likelihood.check_response(arrays["y"])
+    row = likelihood.check_row({name: arrays[f"row_{name}"] for name in metadata["row"]}, len(y), y)
+    graph = Graph(arrays["order"], arrays["parents"], arrays["spatial"])
+    model.kernel_, model.likelihood_, model.graph_ = kernel, likelihood, graph
+    model.nugget_ = float(metadata["nugget"])
+    with threads(model.n_jobs):
+        kind = metadata.get("prior", NearestNeighbors.kind)  # older files have no other
+        model.structure_ = InducingPoints(kind, arrays["inducing"]) if kind in LOW_RANK else NearestNeighbors()
+        model.prior_ = model.structure_.prior(kernel, model.nugget_, arrays["X"], graph)
+        model.posterior_, model.trend_ = _functions(metadata["posterior"], arrays, model.prior_, likelihood)
+    part = metadata["linear_part"]
+    columns = (arrays["coords"], arrays["covariates"])
+    model.linear_part_ = LinearPart(
+        *columns, bool(part["constant"]), arrays["center"], arrays["scale"], tuple(part["names"])
+    )
+    model.basis_ = arrays["basis"]
+    model.data_ = Data(likelihood, y, row, arrays.get("weight"))
+    model.companion_, model.companion_weight_ = None, 0.0
+    if "companion" in metadata:
+        own = {name.removeprefix(COMPANION): array for name, array in arrays.items() if name.startswith(COMPANION)}
+        model.companion_ = unpack(metadata["companion"]["model"], own, custom)
+        model.companion_weight_ = float(metadata["companion"]["weight"])
+    model.elbo_, model.n_iter_, model.fit_info_ = metadata["elbo"], metadata["n_iter"], metadata["fit_info"]
+    model.n_features_in_ = int(metadata["n_features_in"])
+    if metadata["feature_names_in"] is not None:
+        model.feature_names_in_ = np.array(metadata["feature_names_in"], dtype=object)
+    if name == "GPClassifier":
+        labels = arrays["classes"]
+        model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
+    model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1])[-1]
+    return model
+
+
+def _restored_parameter(value: Any, custom: Mapping[str, Callable]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if RECOGNIZER in value:
+        from npvi.networks import Recognizer  # rarely needed
+
+        return Recognizer.from_text(value[RECOGNIZER])
+    return parameter_from_config(value) if "parameter" in value else from_config(value, custom)
+
+
+def _functions(kind: str, arrays: dict[str, np.ndarray], prior: Prior, likelihood: Any) -> tuple[Any, Any]:
+    """The posterior and the coefficients of the mean, of all latent functions."""
+    posteriors, trends = [], []
+    for prefix in prefixes(likelihood):
+        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        posteriors.append(_posterior(kind, own, prior))
+        trends.append(Trend(own["coefficients"], own["coefficient_covariance"], own["sensitivity"]))
+    if not isinstance(likelihood, Softmax):
+        return posteriors[0], trends[0]
+    from npvi.inference.softmax import StackedTrend  # rarely needed
+    from npvi.posteriors.stacked import StackedPosterior
+
+    return StackedPosterior(posteriors), StackedTrend(trends)
+
+
+def _posterior(kind: str, arrays: dict[str, np.ndarray], prior: Prior) -> Posterior:
+    mean, site_precision = arrays["mean"], arrays["site_precision"]
+    if kind == "low_rank":
+        closed = prior.factor(site_precision, prior.routes[0])
+        if not closed.finite:
+            raise ValueError("its site_precision makes no posterior")
+        return LowRankPosterior(mean, closed)
+    if kind == "factor":
+        factor = Triangular(prior.graph, arrays["factor_diagonal"], arrays["factor_edges"])
+        return FactorPosterior(mean, factor, site_precision)
+    return DrawsPosterior(mean, arrays["draws"], arrays["variance"], site_precision)

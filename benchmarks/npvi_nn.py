@@ -57,17 +57,17 @@ def gaps() -> None:
         if arrays is None:
             return
         X, y, n = arrays["X_train"], arrays["y_train"], len(arrays["y_train"])
-        for rounds in (3,) if exact_sites(likelihood) else (0, 3):
+        for rounds in (None,) if exact_sites(likelihood) else (None, 3):
             found = []
             for seed in _SEEDS:
                 fitted, data, mean_function = optimum(estimator(likelihood, kernel, nugget, seed), X, y)
                 with threads(None):
-                    sweep = best(partial(mean_function.prior.lower_half.sweep, fitted.posterior_.site_precision))
+                    sweep = best(partial(mean_function.prior.lower_half.sweep, fitted.posterior_.site_precision), 10)
                     recognizer, seconds = None, 0.0
                     if not exact_sites(likelihood):
                         settings = SiteNetwork(rounds)
                         recognizer = train_on(data, mean_function, settings, seed)
-                        seconds = best(partial(train_on, data, mean_function, settings, seed), 3)
+                        seconds = best(partial(train_on, data, mean_function, settings, seed), 10)
                     fits = {
                         "cg": recognise(recognizer, data, mean_function),
                         "local": recognise_locally(recognizer, data, mean_function),
@@ -82,7 +82,7 @@ def gaps() -> None:
                 numbers = [(fitted.elbo_ - fit.elbo) / n for fit in fits.values()]
                 found.append([*numbers, off, seconds / sweep, seconds, apply, n / apply])
             mean = np.mean(found, axis=0)
-            solves = 1 if exact_sites(likelihood) else 1 + rounds
+            solves = 1 if recognizer is None else 1 + recognizer.rounds
             rows.append((name, solves, *(f"{v:.5f}" for v in mean[:4]), f"{mean[4]:.0f}", *mean[5:7], f"{mean[7]:.0f}"))
     header = (
         "data",
@@ -95,7 +95,11 @@ def gaps() -> None:
         "train s",
         "apply s",
     )
-    show("Networks, mean over 3 seeds; the default has one solve", (*header, "points/s"), rows)
+    show(
+        "Networks, mean over 3 seeds; the default first, one solve where that is near enough",
+        (*header, "points/s"),
+        rows,
+    )
 
 
 def reuse() -> None:

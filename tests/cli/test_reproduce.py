@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import time
 
 import pytest
 from typer.testing import CliRunner
@@ -94,15 +92,23 @@ def test_a_budget_seeds_methods_and_rows_go_into_the_plan(run, monkeypatch):
     assert asked["plan"] == plans.FULL
 
 
+@pytest.fixture
+def interruptible():
+    """Started in the background, a process ignores interrupts, and so would the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_that_training_held_back_is_not_lost(run, monkeypatch):
     went_on = []
 
     def reproduce(names, plan, output, command, watch):
         watch.start(5, 2)
         with interrupts_held_back() as happened:
-            os.kill(os.getpid(), signal.SIGINT)
-            while not happened:
-                time.sleep(0.001)
+            signal.raise_signal(signal.SIGINT)
+            assert happened
         watch.notice("the next candidate")
         went_on.append(True)
 

@@ -133,7 +133,7 @@ def train_recognizer(
         data=table(kept),
         seed=seed,
         evaluate=judge,
-        evaluate_every=max(1, epochs // 20),
+        evaluate_every=max(1, epochs // 5),
         checkpoint=checkpoint,
         report=report,
     )

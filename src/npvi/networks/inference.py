@@ -13,11 +13,13 @@ import numpy as np
 from npvi import progress
 from npvi.graph import build_graph
 from npvi.inference.data import Data
-from npvi.inference.fit import Fit
+from npvi.inference.fit import Fit, fit_from_sites
 from npvi.inference.mean_function import MeanFunction
+from npvi.inference.mean_solve import SolverLog
+from npvi.inference.npvi import SparseFactors
 from npvi.networks.fitting import BATCH, examples, optimum, patches, train_recognizer
 from npvi.networks.gcn import GCN
-from npvi.networks.recognition import recognise
+from npvi.networks.recognition import recognise, recognised
 from npvi.networks.recognizer import Recognizer, exact_sites, pretrained
 from npvi.networks.settings import SiteNetwork
 from npvi.priors import NNGP
@@ -28,7 +30,7 @@ Progress = Callable[[dict[str, float]], None]
 
 _NAMES = ("sites", "pretrained", "gcn")
 #: nats per point that a network without rounds may miss, and rounds where it misses more
-_NEAR_ENOUGH, _ROUNDS = 5e-3, 3
+_NEAR_ENOUGH, _ROUNDS = 0.01, 3
 
 
 def check_network(network: Any, solve: Any, refine: Any) -> None:
@@ -134,8 +136,10 @@ def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, see
     if settings.rounds is not None:
         return trained(settings.rounds)
     recognizer = trained(0)
-    missed = best.elbo - recognise(recognizer, replace(part, coarse=True), prior).elbo
-    return recognizer if missed <= _NEAR_ENOUGH * len(rows) else trained(_ROUNDS)
+    part = replace(part, coarse=True)
+    found = recognised(recognizer, part, prior, SolverLog())
+    reached = fit_from_sites(SparseFactors(prior.prior), part, prior, found.mean, found.site_precision).elbo
+    return recognizer if best.elbo - reached <= _NEAR_ENOUGH * len(rows) else trained(_ROUNDS)
 
 
 def part_of(mean_function: MeanFunction, rows: np.ndarray) -> MeanFunction:

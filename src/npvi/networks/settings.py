@@ -41,7 +41,7 @@ class SiteNetwork(Parametrised):
         rounds: int | None = None,
         points: int | None = 1536,
         width: int = 32,
-        steps: int = 120,
+        steps: int = 90,
         learning_rate: float = 1e-2,
     ) -> None:
         self.rounds = rounds

@@ -73,12 +73,12 @@ def test_latent_normal_with_log_normal_noise():
 def positive():
     """A smooth surface under log-normal noise with a standard deviation of 0.3, and the NLPD of the truth."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(360, 2))
+    X = rng.uniform(size=(260, 2))
     f = np.sin(5.0 * X[:, 0]) + X[:, 1]
-    y = np.exp(f + 0.3 * rng.standard_normal(360))
-    truth = -stats.lognorm(0.3, scale=np.exp(f[300:])).logpdf(y[300:]).mean()
-    blind = -stats.lognorm(np.log(y[:300]).std(), scale=np.exp(np.log(y[:300]).mean())).logpdf(y[300:]).mean()
-    return {"X_train": X[:300], "y_train": y[:300], "X_test": X[300:], "y_test": y[300:]}, truth, blind
+    y = np.exp(f + 0.3 * rng.standard_normal(260))
+    truth = -stats.lognorm(0.3, scale=np.exp(f[200:])).logpdf(y[200:]).mean()
+    blind = -stats.lognorm(np.log(y[:200]).std(), scale=np.exp(np.log(y[:200]).mean())).logpdf(y[200:]).mean()
+    return {"X_train": X[:200], "y_train": y[:200], "X_test": X[200:], "y_test": y[200:]}, truth, blind
 
 
 @pytest.mark.filterwarnings("ignore")  # of other people's programs
@@ -108,12 +108,12 @@ def test_measuring(positive):
 @pytest.mark.parametrize("software", ["knn", "trees", "subset"])
 def test_counts(software):
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(400, 2))
+    X = rng.uniform(size=(300, 2))
     y = rng.poisson(np.exp(3.0 * X[:, 0])).astype(float)
     side = make(software, "negative_binomial", 1)
-    forecast = side.forecast(side.predict(side.fit(X[:300], y[:300], 10.0), X[300:]))
+    forecast = side.forecast(side.predict(side.fit(X[:200], y[:200], 10.0), X[200:]))
     blind = RoundedLogNormal(np.full(100, np.log1p(y).mean()), np.full(100, np.log1p(y).std()))
-    assert forecast.log_prob(y[300:]).mean() > blind.log_prob(y[300:]).mean() + 0.1
+    assert forecast.log_prob(y[200:]).mean() > blind.log_prob(y[200:]).mean() + 0.1
 
 
 # -- bookkeeping ------------------------------------------------------------------------------------------------------

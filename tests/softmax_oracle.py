@@ -46,6 +46,7 @@ def best_bound(K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[float,
         return -elbo, -np.concatenate([in_mean.ravel(), (in_w * w).ravel()])
 
     start = np.concatenate([np.zeros(3 * n), np.full(3 * n, np.log(0.2))])
-    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-15})
-    mean, _, _, variance = unpacked(found.x)
-    return -float(found.fun), mean, variance
+    near = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 60}).x
+    best = optimize.root(lambda x: loss(x)[1], near, tol=1e-12).x  # L-BFGS-B stops where the bound is flat
+    mean, _, _, variance = unpacked(best)
+    return -loss(best)[0], mean, variance

@@ -23,7 +23,7 @@ def gaussians():
 def test_density_and_distribution_function_are_weighted_sums():
     y = np.linspace(-6.0, 6.0, 7)
     first, second = gaussians()
-    mixed = MixturePredictive(first, second, WEIGHT)
+    mixed = MixturePredictive([first, second], [1.0 - WEIGHT, WEIGHT])
     one, other = stats.norm(first.latent_mean, 1.0), stats.norm(second.latent_mean, 3.0)
     np.testing.assert_allclose(mixed.log_prob(y), np.log(0.7 * one.pdf(y) + 0.3 * other.pdf(y)), rtol=1e-9)
     np.testing.assert_allclose(mixed.cdf(y), 0.7 * one.cdf(y) + 0.3 * other.cdf(y), rtol=1e-9)
@@ -36,7 +36,7 @@ def test_density_and_distribution_function_are_weighted_sums():
 def test_quantiles_invert_the_distribution_function(likelihood, q):
     m = np.linspace(-1.0, 3.0, 9)
     first = Predictive(likelihood, m, np.full(9, 0.1))
-    mixed = MixturePredictive(first, Predictive(likelihood, m - 0.5, np.full(9, 1.5)), WEIGHT)
+    mixed = MixturePredictive([first, Predictive(likelihood, m - 0.5, np.full(9, 1.5))], [1.0 - WEIGHT, WEIGHT])
     found = mixed.quantile(q)
     if likelihood.support.discrete:
         assert np.all(mixed.cdf(found) >= q)
@@ -47,7 +47,7 @@ def test_quantiles_invert_the_distribution_function(likelihood, q):
 
 def test_draws_come_from_both():
     first, second = gaussians()
-    mixed = MixturePredictive(first, second, WEIGHT)
+    mixed = MixturePredictive([first, second], [1.0 - WEIGHT, WEIGHT])
     y = mixed.sample(40_000, seed=1)
     np.testing.assert_allclose(y.mean(axis=0), mixed.mean, atol=5 * np.sqrt(mixed.var.max() / 40_000))
     np.testing.assert_allclose(y.var(axis=0), mixed.var, rtol=0.06)
@@ -57,9 +57,10 @@ def test_draws_come_from_both():
 def test_what_cannot_be_mixed_is_refused():
     first, _ = gaussians()
     with pytest.raises(ValueError, match="same rows"):
-        MixturePredictive(first, Predictive(Gaussian(), [0.0], [1.0]), 0.5)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        MixturePredictive(first, first, 1.5)
+        MixturePredictive([first, Predictive(Gaussian(), [0.0], [1.0])], [0.5, 0.5])
+    for weights in ([1.5, -0.5], [0.5, 0.4], [1.0]):
+        with pytest.raises(ValueError, match="2 numbers that sum to 1"):
+            MixturePredictive([first, first], weights)
 
 
 def test_the_weight_is_that_of_the_best_mixture():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from npvi import baselines, datasets, graph, kernels, likelihoods, networks, posteriors
     from npvi.diagnostics import Diagnosis, diagnose
-    from npvi.estimators import GPClassifier, GPRegressor, log_score_scorer
+    from npvi.estimators import GPClassifier, GPRegressor, VaryingNoiseRegressor, log_score_scorer
     from npvi.inference.stochastic import SGD
     from npvi.likelihoods import Custom as Likelihood
     from npvi.model_selection import GridResult, grid_search
@@ -32,6 +32,7 @@ __all__ = [
     "Likelihood",
     "Recognizer",
     "SpatialBlockSplit",
+    "VaryingNoiseRegressor",
     "baselines",
     "bounded",
     "datasets",
@@ -61,6 +62,7 @@ _HOMES = {
     "Recognizer": "networks",
     "SGD": "inference.stochastic",
     "SpatialBlockSplit": "splitters",
+    "VaryingNoiseRegressor": "estimators",
     "bounded": "parameters",
     "diagnose": "diagnostics",
     "fit_network": "networks",

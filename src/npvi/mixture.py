@@ -1,4 +1,4 @@
-"""The distribution of new responses where two models have a say."""
+"""The distribution of new responses where several models have a say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from npvi.predictive import Predictive
 
@@ -13,49 +15,54 @@ __all__ = ["MixturePredictive"]
 
 
 class MixturePredictive(Predictive):
-    """With probability 1 − weight what the first prediction says, with probability `weight` what the second says.
+    """With probability ``weights[k]`` what part k says.
 
-    Everything that a `Predictive` has; ``latent_mean`` and ``latent_var`` are the moments of the mixture of both f.
+    Everything that a `Predictive` has; ``latent_mean`` and ``latent_var`` are the moments of the mixture of all f.
 
     Parameters
     ----------
-    first, second : Predictive
+    parts : sequence of Predictive
         Of the same rows.
-    weight : float
-        Of the second, between 0 and 1.
+    weights : sequence of float
+        Of each part; they sum to 1.
 
     Examples
     --------
     >>> from npvi.likelihoods import Gaussian
     >>> narrow, wide = (Predictive(Gaussian(1.0), [0.0], [v]) for v in (0.0, 24.0))
-    >>> mixed = MixturePredictive(narrow, wide, 0.5)
+    >>> mixed = MixturePredictive([narrow, wide], [0.5, 0.5])
     >>> mixed.var, mixed.interval(0.5)[1].round(2)
     (array([13.]), array([1.28]))
     """
 
-    def __init__(self, first: Predictive, second: Predictive, weight: float) -> None:
-        if len(first) != len(second):
-            raise ValueError(f"both predictions must have the same rows, got {len(first)} and {len(second)}")
-        if not 0.0 <= weight <= 1.0:
-            raise ValueError(f"weight must be between 0 and 1, got {weight!r}")
-        self.parts, self.weights = (first, second), np.array([1.0 - weight, weight])
+    def __init__(self, parts: Sequence[Predictive], weights: ArrayLike) -> None:
+        self.parts, self.weights = tuple(parts), np.asarray(weights, dtype=np.float64)
+        lengths = {len(part) for part in self.parts}
+        if len(lengths) != 1:
+            raise ValueError(f"all predictions must have the same rows, got {sorted(lengths)}")
+        sums_to_one = np.isclose(self.weights.sum(), 1.0, rtol=0.0, atol=1e-9)
+        if self.weights.shape != (len(self.parts),) or not np.all(self.weights >= 0.0) or not sums_to_one:
+            raise ValueError(f"weights must be {len(self.parts)} numbers that sum to 1, none negative; got {weights!r}")
+        first = self.parts[0]
         latent = [(part.latent_mean, part.latent_var) for part in self.parts]
         super().__init__(first.likelihood, *_moments(latent, self.weights), row=first.row)
 
     def __repr__(self) -> str:
-        return f"MixturePredictive({self.parts[0]!r}, {self.parts[1]!r}, {self.weights[1]:.3g})"
+        return f"MixturePredictive({list(self.parts)!r}, {self.weights.round(3).tolist()})"
 
     def log_prob(self, y: Any) -> np.ndarray:
-        first, second = (np.log(w) + part.log_prob(y) for w, part in zip(self.weights, self.parts))
-        return np.logaddexp(first, second)
+        return logsumexp([part.log_prob(y) for part in self.parts], axis=0, b=self.weights[:, None])
 
     def cdf(self, y: Any) -> np.ndarray:
         return sum(w * part.cdf(y) for w, part in zip(self.weights, self.parts))  # type: ignore[return-value]
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         rng = np.random.default_rng(seed)
-        drawn = [part.sample(n, rng) for part in self.parts]
-        return np.where(rng.random((n, len(self))) < self.weights[1], drawn[1], drawn[0])
+        out = self.parts[0].sample(n, rng)
+        chosen = rng.choice(len(self.parts), size=out.shape, p=self.weights)
+        for number, part in enumerate(self.parts[1:], 1):
+            np.copyto(out, part.sample(n, rng), where=chosen == number)
+        return out
 
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         return np.concatenate([part.joint_latent_sample(count, rng) for part, count, rng in self._shares(n, seed)])
@@ -72,10 +79,9 @@ class MixturePredictive(Predictive):
     ) -> Iterator[tuple[Predictive, int, np.random.Generator]]:
         """How many of n surfaces come from which part; a surface comes from one of them as a whole."""
         rng = np.random.default_rng(seed)
-        second = int(rng.binomial(n, self.weights[1]))
-        for part, count in zip(self.parts, (n - second, second)):
+        for part, count in zip(self.parts, rng.multinomial(n, self.weights)):
             if count:
-                yield part, count, np.random.default_rng(rng.integers(2**63))
+                yield part, int(count), np.random.default_rng(rng.integers(2**63))
 
     @property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
@@ -84,7 +90,7 @@ class MixturePredictive(Predictive):
     def _quantile(self, q: float) -> np.ndarray:
         ends = np.array([part._quantile(q) for part in self.parts])
         if not np.isfinite(ends).all():
-            return np.where(self.weights[1] < 0.5, ends[0], ends[1])
+            return ends[np.argmax(self.weights)]
         low, high = ends.min(axis=0), ends.max(axis=0)  # that of the mixture lies between
         return self._among_whole_numbers(q, low, high) if self.likelihood.support.discrete else self._root(q, low, high)
 

@@ -18,10 +18,12 @@ from npvi.posteriors import DrawsPosterior, FactorPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors.structure import InducingPoints
 
-__all__ = ["ARRAYS", "COMPANION", "ESTIMATORS", "RECOGNIZER", "pack", "prefixes"]
+__all__ = ["ARRAYS", "COMPANION", "ESTIMATORS", "NOISE", "RECOGNIZER", "pack", "prefixes"]
 
-ESTIMATORS = ("GPRegressor", "GPClassifier")
+ESTIMATORS = ("GPRegressor", "GPClassifier", "VaryingNoiseRegressor")
 """What can be saved."""
+NOISE = "noise_model_"
+"""What stands before the names of the arrays of a model of the noise."""
 RECOGNIZER = "recognizer"
 """The key under which a network of the user's own is kept."""
 COMPANION = "companion_"
@@ -59,6 +61,8 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
         check_is_fitted(model)
     except ValueError:
         raise ModelFileError(f"this {name} is not fitted yet: call fit before save") from None
+    if name == "VaryingNoiseRegressor":
+        return _pack_both(model, notes)
     graph, prior, part, data = model.graph_, model.prior_, model.linear_part_, model.data_
     kind, arrays = _function_arrays(model)
     arrays |= {
@@ -112,6 +116,22 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
         metadata["companion"] = {"weight": model.companion_weight_, "model": other}
         arrays |= {COMPANION + name: array for name, array in more.items()}
     return metadata, arrays
+
+
+def _pack_both(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A model with one of its noise: the file of the former, with the latter in it."""
+    metadata, arrays = pack(model.model_, notes)
+    about: dict[str, Any] = {
+        "kernel": _plain_parameter("kernel", model.kernel),
+        "max_rounds": model.max_rounds,
+        "rounds": _plain(model.rounds_),
+        "likelihood": None if model.model is None else _plain_parameter("likelihood", model.model.likelihood),
+        "model": None,
+    }
+    if model.noise_model_ is not None:
+        about["model"], more = pack(model.noise_model_, {})
+        arrays |= {NOISE + name: array for name, array in more.items()}
+    return {**metadata, "noise": about}, arrays
 
 
 def _function_arrays(model: Any) -> tuple[str, dict[str, np.ndarray]]:

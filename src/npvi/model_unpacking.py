@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from npvi.config import from_config, parameter_from_config
 from npvi.estimators.linear_part import LinearPart
@@ -13,7 +14,7 @@ from npvi.graph import Graph
 from npvi.inference import Data, Trend
 from npvi.likelihoods.softmax import Softmax
 from npvi.model_file_checks import check_arrays
-from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, RECOGNIZER, prefixes
+from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, NOISE, RECOGNIZER, prefixes
 from npvi.model_parts import plain_parts
 from npvi.parallel import threads
 from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior
@@ -43,6 +44,8 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     """
     from npvi import estimators  # which knows `save`
 
+    if "noise" in metadata:
+        return _unpack_both(metadata, arrays, custom)
     name = metadata["estimator"]
     if name not in ESTIMATORS:
         raise ValueError(f"it holds a {name!r}, which this version does not know")
@@ -74,8 +77,7 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     model.data_ = Data(likelihood, y, row, arrays.get("weight"))
     model.companion_, model.companion_weight_ = None, 0.0
     if "companion" in metadata:
-        own = {name.removeprefix(COMPANION): array for name, array in arrays.items() if name.startswith(COMPANION)}
-        model.companion_ = unpack(metadata["companion"]["model"], own, custom)
+        model.companion_ = unpack(metadata["companion"]["model"], _after(COMPANION, arrays), custom)
         model.companion_weight_ = float(metadata["companion"]["weight"])
     model.elbo_, model.n_iter_, model.fit_info_ = metadata["elbo"], metadata["n_iter"], metadata["fit_info"]
     model.n_features_in_ = int(metadata["n_features_in"])
@@ -86,6 +88,30 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
         model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
     model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1])[-1]
     return model
+
+
+def _unpack_both(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
+    """A model with one of its noise."""
+    from npvi.estimators import VaryingNoiseRegressor
+
+    about = metadata["noise"]
+    rest = {key: value for key, value in metadata.items() if key != "noise"}
+    f = unpack(rest, {name: array for name, array in arrays.items() if not name.startswith(NOISE)}, custom)
+    template = None
+    if about["likelihood"] is not None:  # which the fitted one has with a variance that doesn't count
+        template = clone(f).set_params(likelihood=_restored_parameter(about["likelihood"], custom))
+    model = VaryingNoiseRegressor(template, _restored_parameter(about["kernel"], custom), int(about["max_rounds"]))
+    model.model_, model.likelihood_, model.rounds_ = f, f.likelihood_, [float(score) for score in about["rounds"]]
+    model.noise_model_ = None if about["model"] is None else unpack(about["model"], _after(NOISE, arrays), custom)
+    model.n_features_in_ = f.n_features_in_
+    if hasattr(f, "feature_names_in_"):
+        model.feature_names_in_ = f.feature_names_in_
+    return model
+
+
+def _after(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, by what comes after."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _restored_parameter(value: Any, custom: Mapping[str, Callable]) -> Any:
@@ -102,7 +128,7 @@ def _functions(kind: str, arrays: dict[str, np.ndarray], prior: Prior, likelihoo
     """The posterior and the coefficients of the mean, of all latent functions."""
     posteriors, trends = [], []
     for prefix in prefixes(likelihood):
-        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        own = _after(prefix, arrays)
         posteriors.append(_posterior(kind, own, prior))
         trends.append(Trend(own["coefficients"], own["coefficient_covariance"], own["sensitivity"]))
     if not isinstance(likelihood, Softmax):

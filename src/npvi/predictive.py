@@ -15,7 +15,7 @@ from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.moments import predictive_moments
 from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
 
-__all__ = ["Predictive", "Total"]
+__all__ = ["Predictive", "Total", "two_streams"]
 
 #: joint draws of f held at a time, over all rows, and responses drawn at a time
 _LATENT, _RESPONSES = 2**24, 2**20
@@ -161,7 +161,7 @@ class Predictive:
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         """Draws of the whole surface f, of shape (n, rows): those behind `joint_sample` with the same seed."""
         out = np.empty((check_count(n, "n"), len(self)))
-        for draws, f in self._surfaces(n, _two_streams(seed)[0]):
+        for draws, f in self._surfaces(n, two_streams(seed)[0]):
             out[draws] = f.T
         return out
 
@@ -216,7 +216,7 @@ class Predictive:
 
     def _responses(self, n: int, seed: Any) -> Iterator[tuple[slice, slice, np.ndarray]]:
         """Joint draws of y piece by piece: which draws, which rows, and the responses."""
-        latent, noise = _two_streams(seed)
+        latent, noise = two_streams(seed)
         for draws, f in self._surfaces(n, latent):
             step = max(1, _RESPONSES // f.shape[1])
             for start in range(0, len(self), step):
@@ -298,7 +298,7 @@ class Total:
         return f"Total({self.mean:.6g} ± {self.std:.3g}, {100 * self.level:g} % from {lower:.6g} to {upper:.6g})"
 
 
-def _two_streams(seed: int | np.random.Generator | None) -> tuple[np.random.Generator, np.random.Generator]:
+def two_streams(seed: int | np.random.Generator | None) -> tuple[np.random.Generator, np.random.Generator]:
     """One for f and one for the response: the same seed gives the same f with and without responses."""
     seeds = np.random.default_rng(seed).integers(2**63, size=2)
     return np.random.default_rng(seeds[0]), np.random.default_rng(seeds[1])

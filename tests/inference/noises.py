@@ -130,7 +130,9 @@ def logistic(y, f, scale):
 CUTS = [-1.0, 0.2, 0.5, 1.4]
 NOISES = {
     "gaussian": Noise(Gaussian(0.1), lambda y, f, noise_variance: normal(y, f, 0.1 + noise_variance)),
-    "lognormal": Noise(LogNormal(0.3), lambda y, f: normal(np.log(y), f, 0.3) - np.log(y)),
+    "lognormal": Noise(
+        LogNormal(0.3), lambda y, f, noise_variance: normal(np.log(y), f, 0.3 + noise_variance) - np.log(y)
+    ),
     "censored-gaussian": Noise(CensoredGaussian(0.3), lambda y, f, censored: censored_normal(y, f, censored, 0.3)),
     "censored-lognormal": Noise(
         CensoredLogNormal(0.3),

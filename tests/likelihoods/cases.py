@@ -94,7 +94,12 @@ CASES = {
         Gaussian(0.3), lambda f, e: stats.norm(f, np.sqrt(0.3 + e)), [-2.0, 0.0, 5.5], [1e-6, 0.7], "noise_variance"
     ),
     "lognormal": Case(
-        LogNormal(0.3), lambda f, e: stats.lognorm(np.sqrt(0.3), scale=np.exp(f)), [0.01, 1.0, 30.0], growing=True
+        LogNormal(0.3),
+        lambda f, e: stats.lognorm(np.sqrt(0.3 + e), scale=np.exp(f)),
+        [0.01, 1.0, 30.0],
+        [1e-6, 0.7],
+        "noise_variance",
+        growing=True,
     ),
     "poisson": Case(
         Poisson(), lambda f, e: stats.poisson(e * np.exp(f)), [0.0, 1.0, 40.0], [1.0, 2.5], "exposure", growing=True

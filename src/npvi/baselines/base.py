@@ -172,12 +172,7 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
             Predictive(self.likelihood_, mean, variance, row, self._no_joint_draws)
             for mean, variance in marginals(self.posterior_, new_places(X))
         ]
-        mixed, total = parts[0], 0.0
-        for part, weight in zip(parts, weights_of(self.posterior_)):
-            total += weight
-            if part is not parts[0]:
-                mixed = MixturePredictive(mixed, part, float(weight / total))
-        return mixed
+        return parts[0] if len(parts) == 1 else MixturePredictive(parts, weights_of(self.posterior_))
 
     def _no_joint_draws(self, n: int, rng: np.random.Generator) -> NoReturn:
         raise ValueError(

@@ -7,8 +7,9 @@ from typing import Any
 from npvi.estimators.base import BaseGP
 from npvi.estimators.classifier import GPClassifier
 from npvi.estimators.regressor import GPRegressor
+from npvi.estimators.varying_noise import VaryingNoiseRegressor
 
-__all__ = ["BaseGP", "GPClassifier", "GPRegressor", "log_score_scorer"]
+__all__ = ["BaseGP", "GPClassifier", "GPRegressor", "VaryingNoiseRegressor", "log_score_scorer"]
 
 
 def log_score_scorer(estimator: BaseGP, X: Any, y: Any) -> float:

@@ -303,7 +303,8 @@ class BaseGP(Predicts, BaseEstimator):
         first = Predictive(self.likelihood_, latent.mean, latent.variance, row, latent.sampler(self))
         if self.companion_ is None:
             return first
-        return MixturePredictive(first, self.companion_._predictive(X, row), self.companion_weight_)
+        second, share = self.companion_._predictive(X, row), self.companion_weight_
+        return MixturePredictive([first, second], [1.0 - share, share])
 
     # -- saving -------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from npvi.inference.ascent import Ascent, climb
 from npvi.inference.data import Data
 from npvi.inference.fit import Fit, Start, fit_posterior
 from npvi.inference.full import AllCovariances, Noise
+from npvi.inference.leaving_out import without_own
 from npvi.inference.mean_function import MeanFunction
 from npvi.inference.search_space import SearchSpace
 from npvi.kernels import Kernel
@@ -118,11 +119,8 @@ class BoundObjective:
     def leave_one_out(self, model: Model) -> Vector:
         """The log density of each observation given all others."""
         data, fit = self._fit(model)
-        m, v, w = fit.posterior.mean, fit.posterior.variance, fit.posterior.site_precision
-        # what is left of q at a point without its own site
-        others = np.maximum(1.0 / v - w, 1.0 / fit.mean_function.prior.marginal_variance)
-        without = m - data.expectations(m, v).gradient / others
-        return predictive_log_prob(model.likelihood, data.y, without, 1.0 / others, data.row)
+        mean, variance = without_own(fit.posterior, data, fit.mean_function.prior)
+        return predictive_log_prob(model.likelihood, data.y, mean, variance, data.row)
 
     def _fit(self, model: Model) -> tuple[Data, Fit]:
         prior = model.prior(self.X, self.graph)

@@ -11,7 +11,7 @@ import numpy as np
 
 from npvi.batching import map_rows
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.expectations import by_tier, has_closed_form
+from npvi.likelihoods.expectations import at_once, by_tier, has_closed_form
 
 __all__ = ["Curvatures", "curvatures"]
 
@@ -59,7 +59,8 @@ def curvatures(
     row = row or {}
     leaves, structure = jax.tree.flatten(likelihood)
     if has_closed_form(structure, len(leaves)):
-        return Curvatures(*map_rows(partial(_closed_form, structure, leaves), (y, mean, sd), row, results=6))
+        function = partial(_closed_form, structure, leaves)
+        return Curvatures(*map_rows(function, (y, mean, sd), row, results=6, largest=at_once(len(y))))
     columns = (y, mean, np.square(sd))
     resolution = likelihood.resolution * (2.0 if coarse else 1.0)
     return Curvatures(*by_tier(partial(_by_rule, structure, leaves), columns, row, resolution, 6))

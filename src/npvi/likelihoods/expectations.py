@@ -18,6 +18,7 @@ __all__ = ["Expectations", "expectations"]
 
 _AT_ONCE = 2**11
 """Rows of a quadrature that are worth a thread."""
+_MANY = 2**14
 _SMALLEST_VARIANCE = 1e-14
 """Below, the difference quotient that the derivative in v amounts to would be rounding error."""
 
@@ -71,11 +72,17 @@ def expectations(
     leaves, structure = jax.tree.flatten(likelihood)
     columns = (y, mean, np.maximum(variance, _SMALLEST_VARIANCE))
     if rule is None and has_closed_form(structure, len(leaves)):
-        return Expectations(*map_rows(partial(_closed_form, structure, leaves), columns, row, results=3))
+        function = partial(_closed_form, structure, leaves)
+        return Expectations(*map_rows(function, columns, row, results=3, largest=at_once(len(y))))
     if rule is not None:
         return Expectations(*map_rows(partial(_by_rule, structure, leaves, *rule), columns, row, results=3))
     resolution = likelihood.resolution * (2.0 if coarse else 1.0)
     return Expectations(*by_tier(partial(_by_rule, structure, leaves), columns, row, resolution, 3))
+
+
+def at_once(n: int) -> int:
+    """Rows of a closed form that are worth a thread: where there are few, fewer, so that every thread has some."""
+    return _AT_ONCE if n <= _MANY else _MANY
 
 
 def by_tier(

@@ -1,0 +1,215 @@
+"""Regression whose noise differs from place to place: a second Gaussian process for the logarithm of its variance.
+
+y ~ N(f, exp g), both Gaussian processes, under q(f) q(g). Each is the best given the other, and both are models that
+there are already: given q(g), f has Gaussian noise of known variance 1/E exp(−g); given q(f), the bound as a function
+of q(g) is that of Gamma responses r = (y − E f)² + Var f of shape ½ with mean exp g. (For small data: Lázaro-Gredilla
+& Titsias, ICML 2011.)
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from npvi import progress, validation
+from npvi.estimators.latent import latent_at
+from npvi.estimators.regressor import GPRegressor
+from npvi.inference.leaving_out import without_own
+from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
+from npvi.mixture import MixturePredictive
+from npvi.parameters import fixed
+from npvi.predictive import Predictive
+from npvi.varying_predictive import VaryingNoisePredictive
+
+__all__ = ["VaryingNoiseRegressor"]
+
+Vector = NDArray[np.float64]
+
+#: nats per row, by leaving out one at a time, that another round must gain
+_GAIN = 0.01
+#: variance that all rows share, relative to the smallest that is found: next to nothing, but a number
+_SHARED = 1e-3
+_NONE = 1e-300
+
+
+class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
+    """Gaussian process regression whose noise differs from place to place.
+
+    For Gaussian noise, or log-normal noise (errors in proportion): its variance is exp(g), with g a Gaussian process of
+    its own. It takes several times as long as a `GPRegressor`, and is worth it where residuals are small in some
+    regions and large in others: measurements in mountains and on plains, light of cities and of forests.
+
+    Parameters
+    ----------
+    model : GPRegressor or None
+        What f is like, and how it is fitted; its likelihood is "gaussian" (None: ``GPRegressor()``) or "lognormal".
+    kernel : str or Kernel
+        Covariance of g, as in `GPRegressor`. All other settings are those of `model`.
+    max_rounds : int
+        Most rounds of fitting g given f, then f given g. They end where leaving out one observation at a time says that
+        predictions gain less than 0.01 nats a row.
+
+    Attributes
+    ----------
+    model_ : GPRegressor, fitted: f, its noise known in each row.
+    noise_model_ : GPRegressor, fitted: g, the logarithm of the noise's variance; None where one variance for all rows
+        predicts as well, which a warning says.
+    likelihood_ : that of `model_`.
+    rounds_ : list of float
+        The mean log density of each observation given all others: with one variance for all, then after each round.
+
+    Examples
+    --------
+    >>> import npvi, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, size=(600, 1))
+    >>> y = np.sin(X[:, 0]) + np.where(X[:, 0] < 5, 0.02, 0.5) * rng.standard_normal(600)
+    >>> model = npvi.VaryingNoiseRegressor().fit(X, y)
+    >>> quiet, loud = model.predict_dist([[2.0], [8.0]]).noise_std
+    >>> bool(quiet < 0.05), bool(loud > 0.3)
+    (True, True)
+    """
+
+    def __init__(self, model=None, kernel="matern", max_rounds=5):
+        self.model = model
+        self.kernel = kernel
+        self.max_rounds = max_rounds
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn both functions.
+
+        Parameters
+        ----------
+        X : (N, d) array or DataFrame of pandas or polars.
+        y : (N,) responses.
+        sample_weight : (N,) weights, optional.
+        """
+        template = GPRegressor() if self.model is None else self.model
+        likelihood = self._check(template)
+        values = likelihood.check_response(np.asarray(validation.check_response(self, X, y)[1], dtype=np.float64))
+        latent = np.log(values) if isinstance(likelihood, LogNormal) else values
+        pair = _Pair(clone(template).fit(X, y, sample_weight), None)
+        best, scores = pair, [pair.leave_one_out(latent, sample_weight)]
+        for number in range(self.max_rounds):
+            progress.report("noise", round=number + 1, log_score=scores[-1])
+            pair = self._round(X, y, latent, sample_weight, pair.mean, template, likelihood)
+            scores.append(pair.leave_one_out(latent, sample_weight))
+            if scores[-1] > max(scores[:-1]):
+                best = pair
+            if scores[-1] < max(scores[:-1]) + _GAIN:
+                break
+        self.model_, self.noise_model_, self.rounds_ = best.mean, best.noise, scores
+        self.likelihood_: Likelihood = best.mean.likelihood_
+        if best.noise is None:
+            warnings.warn(
+                "noise that differs from place to place predicts no better than one variance for all rows, which is "
+                "what the model has now",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _check(self, template: Any) -> Likelihood:
+        """The likelihood, where this can be done with the model's settings."""
+        validation.check_count("max_rounds", self.max_rounds)
+        if not isinstance(template, GPRegressor):
+            raise ValueError(f"model must be a GPRegressor, or None for one with default settings; got {template!r}")
+        if template.learn is not True:
+            raise ValueError(f"model must have learn=True, because the noise is learned; got learn={template.learn!r}")
+        likelihood = as_likelihood(template.likelihood)
+        if type(likelihood) not in (Gaussian, LogNormal):
+            raise ValueError(
+                "noise that varies is for the likelihoods 'gaussian' and 'lognormal'; got "
+                f"{type(likelihood).__name__}, whose variance differs with its mean already"
+            )
+        return likelihood
+
+    def _round(
+        self, X: Any, y: Any, latent: Vector, weight: Any, mean: GPRegressor, template: GPRegressor, noise: Likelihood
+    ) -> _Pair:
+        """g given f, then f given g."""
+        squares = (latent - _in_rows(mean, mean.posterior_.mean)) ** 2 + _in_rows(mean, mean.posterior_.variance)
+        half: Any = Gamma(fixed(0.5))  # type: ignore[arg-type]
+        g = clone(template).set_params(likelihood=half, kernel=self.kernel, nugget=None)
+        g.fit(X, squares, weight)
+        variance = np.exp(_in_rows(g, g.posterior_.mean) - 0.5 * _in_rows(g, g.posterior_.variance))
+        shared = noise.replace(variance=fixed(_SHARED * float(variance.min())))
+        f = clone(template).set_params(likelihood=shared).fit(X, y, weight, noise_variance=variance)
+        return _Pair(f, g)
+
+    def predict_dist(self, X: Any) -> Predictive:
+        """The predictive distribution of the response at each row of X.
+
+        Returns
+        -------
+        Predictive
+            with all that `GPRegressor.predict_dist` gives, and ``noise_std``.
+        """
+        check_is_fitted(self, "model_")
+        if self.noise_model_ is None:
+            return self.model_.predict_dist(X)
+        rows = validation.check_inputs(self, X, reset=False)
+        log_noise = latent_at(self.noise_model_, rows)
+        of_noise = (log_noise.mean, log_noise.variance)
+        joint = log_noise.sampler(self.noise_model_)
+        parts = []
+        for model in (self.model_, self.model_.companion_):
+            if model is not None:
+                f = latent_at(model, rows)
+                here = VaryingNoisePredictive(model.likelihood_, f.mean, f.variance, *of_noise, f.sampler(model), joint)
+                parts.append(here)
+        if len(parts) == 1:
+            return parts[0]
+        share = self.model_.companion_weight_
+        return MixturePredictive(parts, [1.0 - share, share])
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean of the response at each row of X; with `return_std` also its standard deviation."""
+        dist = self.predict_dist(X)
+        return (dist.mean, dist.std) if return_std else dist.mean
+
+    def log_score(self, X: Any, y: Any) -> float:
+        """Mean log predictive density of the responses `y` at `X`: higher is better."""
+        return float(np.mean(self.predict_dist(X).log_prob(y)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file; `npvi.load` reads it back."""
+        from npvi.persistence import save
+
+        save(self, path)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """f and g, or f alone with one variance for all rows."""
+
+    mean: GPRegressor
+    noise: GPRegressor | None
+
+    def leave_one_out(self, latent: Vector, sample_weight: Any) -> float:
+        """The mean log density of each observation given all others; of log y where the noise is log-normal."""
+        f, variance = _without_own(self.mean)
+        if self.noise is None:
+            dist: Predictive = Predictive(Gaussian(self.mean.likelihood_.variance), f, variance)  # type: ignore[attr-defined]
+        else:
+            dist = VaryingNoisePredictive(Gaussian(_NONE), f, variance, *_without_own(self.noise))
+        return float(np.average(dist.log_prob(latent), weights=sample_weight))
+
+
+def _without_own(model: GPRegressor) -> tuple[Vector, Vector]:
+    mean, variance = without_own(model.posterior_, model.data_, model.prior_)
+    return _in_rows(model, mean), _in_rows(model, variance)
+
+
+def _in_rows(model: GPRegressor, values: Vector) -> Vector:
+    """From the graph's order to that of the rows."""
+    out = np.empty_like(values)
+    out[model.graph_.order] = values
+    return out

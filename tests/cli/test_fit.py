@@ -98,6 +98,25 @@ def test_every_option_reaches_the_model(npvi, tmp_path):
     assert {name: about["parameters"][name] for name in expected} == expected
 
 
+def test_noise_that_varies(npvi, survey, tmp_path):
+    place = "--inputs lon,lat --neighbors 8 --likelihood lognormal"
+    rng = np.random.default_rng(0)
+    loud = np.where(survey.lon > survey.lon.median(), 1.0, 0.02)
+    survey.assign(light=np.exp(loud * rng.standard_normal(300))).to_csv(tmp_path / "light.csv", index=False)
+    command = f"{{tmp}}/light.csv --target light {place} --varying-noise --save {{tmp}}/light.npvi"
+    done = npvi(f"fit {command}")
+    assert done.exit_code == 0, done.output
+    assert "differs from place to place" in " ".join(done.output.split())
+    assert "noise" in npvi("info {tmp}/light.npvi").output
+    for command in ("predict {tmp}/light.npvi {tmp}/light.csv", "score {tmp}/light.npvi {tmp}/light.csv"):
+        done = npvi(command + (" --output {tmp}/out.csv" if command.startswith("predict") else ""))
+        assert done.exit_code == 0, done.output
+    assert npvi("diagnose {tmp}/light.npvi {tmp}/light.csv").exit_code == 0
+    done = npvi("score {tmp}/light.npvi {tmp}/light.csv --noise-variance hours")
+    assert done.exit_code != 0
+    assert "takes no noise_variance" in done.output
+
+
 def test_fit_that_has_not_converged_says_so(npvi):
     done = npvi(f"{FIT} --max-iter 1")
     assert done.exit_code == 0
@@ -255,6 +274,8 @@ def refused(done, *texts, code=2):
         ("--link logit", ["cannot be 'logit'. There are exp, softplus"]),
         ("--noise 1", ["--noise does not go with the Poisson likelihood"]),
         ("--noise-variance hours", ["--noise-variance does not go with the Poisson likelihood; it is for gaussian"]),
+        ("--varying-noise", ["--varying-noise goes with --likelihood gaussian or lognormal, not poisson"]),
+        ("--target temperature --likelihood gaussian --varying-noise", ["leave --no-learn and --grid out"]),
         ("--trials hours", ["--trials does not go with the Poisson likelihood"]),
         ("--likelihood binomial --trials hours", ["column 'hours' must be whole numbers 1, 2, 3, …"]),
         ("--likelihood censored_gaussian --censored hours", ["column 'hours' must be -1, 0 or 1 to be --censored"]),

@@ -12,7 +12,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["describe_coefficients", "describe_config", "number", "results", "say", "show_pairs", "watching"]
+__all__ = [
+    "describe_coefficients",
+    "describe_companion",
+    "describe_config",
+    "describe_noise",
+    "number",
+    "results",
+    "say",
+    "show_pairs",
+    "watching",
+]
 
 
 def say(message: str, style: str = "") -> None:
@@ -69,6 +79,21 @@ def describe_config(config: Mapping[str, Any]) -> str:
     return f"{config['type']}{inside}"
 
 
+def describe_noise(rounds: Sequence[float], kernel: Mapping[str, Any] | None) -> str:
+    """How noise varies from place to place; `rounds` are the scores on the way.
+
+    >>> describe_noise([-1.2, -0.9, -0.95], {"type": "RBF", "variance": 1.0})
+    'differs from place to place, its log variance RBF (variance 1): better by 0.3 nats per row than one variance'
+    >>> describe_noise([-1.2, -1.2], None)
+    'one variance, because noise that varies predicts no better'
+    """
+    if kernel is None:
+        return "one variance, because noise that varies predicts no better"
+    gain = number(max(rounds) - rounds[0], 2)
+    described = describe_config(kernel)
+    return f"differs from place to place, its log variance {described}: better by {gain} nats per row than one variance"
+
+
 def describe_companion(companion: Mapping[str, Any] | None) -> dict[str, str]:
     """A line about the second model of a mixture, where there is one.
 
@@ -123,6 +148,8 @@ class _Bar:
         if stage == "grid":
             self._where = f"{int(numbers['combination'])} of {int(numbers['of'])}: "
             self._iteration, self._done = 0, 0.0
+        elif stage == "noise":
+            self._where = f"noise, round {int(numbers['round'])} of at most {int(numbers['of'])}: "
         elif stage == "graph":
             self._iteration, self._done = 0, 0.0
             self._update(f"finding the neighbours of {int(numbers['points']):,} points", None, 0.0)

@@ -34,6 +34,7 @@ def fit(
     likelihood: of.Likelihood = None,
     classify: of.Classify = False,
     link: of.Link = None,
+    varying_noise: of.VaryingNoise = False,
     kernel: of.Kernel = "matern",
     method: of.Method = "full",
     network: of.Network = "sites",
@@ -78,6 +79,8 @@ def fit(
     Let validation choose the length scale and the nugget:
       npvi fit survey.csv --target count --inputs lon,lat --likelihood poisson \\
           --grid length_scale=0.1,0.5,2 --grid nugget=0.01,0.1
+    Rain, which mountains make hard to predict and plains easy:
+      npvi fit rain.csv --target may --inputs lon,lat --likelihood lognormal --varying-noise
     Present or absent, quickly, with numbers of your own:
       npvi fit survey.parquet --target present --inputs lon,lat --classify --no-learn --length-scale 0.5
     One of several species, with a probability for each:
@@ -112,6 +115,7 @@ def fit(
         )
         gradients = settings.make_optimizer(optimizer, method, epochs, checkpoint)
         settings.check_choices({"--prior": prior})
+        settings.check_varying_noise(varying_noise, name, learn, noise_variance)
         noisy = make_likelihood(name, link)
         check_given(given, kernel, noisy)
         columns = Columns(
@@ -147,6 +151,10 @@ def fit(
             n_jobs=threads,
             max_iter=max_iter,
         )
+        if varying_noise:
+            from npvi.estimators import VaryingNoiseRegressor
+
+            model = VaryingNoiseRegressor(model)
         notes = {"table": table.name, "target": target, "weight": weight, **columns.extras}
         model = run(model, rows, tries, validation, save, notes)
         if save is not None:

@@ -46,6 +46,7 @@ __all__ = [
     "Threads",
     "Validation",
     "Variance",
+    "VaryingNoise",
     "Weight",
 ]
 
@@ -133,6 +134,14 @@ Mean = Annotated[
 CoefficientScale = Annotated[
     float | None,
     _model("NUMBER", "Prior standard deviation of the covariates' coefficients; flat unless given.", min=0),
+]
+VaryingNoise = Annotated[
+    bool,
+    _model(
+        None,
+        "Learn how large gaussian or lognormal noise is from place to place; takes several times as long.",
+        "--varying-noise",
+    ),
 ]
 Neighbors = Annotated[int, _model("N", "Neighbours each point looks at; more is slower and closer to exact.", min=1)]
 Rule = Annotated[str, _model("NAME", "How neighbours are chosen: nearest or paper.")]

@@ -8,7 +8,16 @@ from typing import Any
 import typer
 
 from npvi.cli import settings
-from npvi.cli.display import describe_companion, describe_config, number, results, say, show_pairs, watching
+from npvi.cli.display import (
+    describe_companion,
+    describe_config,
+    describe_noise,
+    number,
+    results,
+    say,
+    show_pairs,
+    watching,
+)
 from npvi.cli.errors import INTERRUPTED
 from npvi.cli.fit_table import Rows
 
@@ -19,7 +28,7 @@ def run(
     model: Any, rows: Rows, tries: dict[str, list[float]], validation: float, save: Path | None, notes: dict[str, Any]
 ) -> Any:
     try:
-        with watching(model.tol):
+        with watching(getattr(model, "model", model).tol):
             extras = {"sample_weight": rows.weight, **rows.extras}
             if tries:
                 from npvi.model_selection import grid_search
@@ -35,10 +44,13 @@ def run(
 
 
 def _keep_last_state(model: Any, save: Path | None, notes: dict[str, Any]) -> None:
-    if not hasattr(model, "posterior_"):
+    if not (hasattr(model, "posterior_") or hasattr(model, "model_")):
         say("npvi fit: interrupted before there was a result", style="bold red")
         return
-    reached = f"interrupted after {model.fit_info_['n_iter']} iterations, before the fit converged"
+    if hasattr(model, "model_"):
+        reached = f"interrupted after {len(model.rounds_) - 1} rounds of learning the noise"
+    else:
+        reached = f"interrupted after {model.fit_info_['n_iter']} iterations, before the fit converged"
     if save is None:
         say(f"npvi fit: {reached}; with --save the state reached would have been kept", style="bold red")
         return
@@ -81,6 +93,8 @@ def _show_grid(found: Any, tries: dict[str, list[float]]) -> None:
 def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: Path | None) -> None:
     from npvi.config import to_config
 
+    rounds, noise = getattr(model, "rounds_", None), getattr(model, "noise_model_", None)
+    model = getattr(model, "model_", model)
     info, n = model.fit_info_, len(rows.y)
     part = model.linear_part_
     columns = list(rows.X.columns)
@@ -92,6 +106,9 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
         "kernel": describe_config(to_config(model.kernel_)),
         "nugget": number(model.nugget_),
     }
+    if rounds is not None:
+        kernel = None if noise is None else to_config(noise.kernel_)
+        pairs["likelihood"], pairs["noise"] = type(model.likelihood_).__name__, describe_noise(rounds, kernel)
     if model.companion_ is not None:
         second = {"kernel": to_config(model.companion_.kernel_)}
         pairs |= describe_companion({"weight": model.companion_weight_, "model": second})

@@ -8,7 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from npvi.cli.display import describe_coefficients, describe_companion, describe_config, number, show_pairs
+from npvi.cli.display import (
+    describe_coefficients,
+    describe_companion,
+    describe_config,
+    describe_noise,
+    number,
+    show_pairs,
+)
 from npvi.cli.errors import guarded
 from npvi.cli.options import EXTRAS
 
@@ -43,6 +50,7 @@ def info(
             "likelihood": describe_config(about["likelihood"]),
             "kernel": describe_config(about["kernel"]),
             **describe_companion(about.get("companion")),
+            **_noise(about.get("noise")),
             "nugget": number(about["nugget"]),
             "mean": _mean(about),
             "learned": _learned(about),
@@ -58,6 +66,12 @@ def info(
             if notes.get(name):
                 pairs[name.replace("_", " ")] = str(notes[name])
         show_pairs(str(model), pairs)
+
+
+def _noise(noise: dict[str, Any] | None) -> dict[str, str]:
+    if noise is None:
+        return {}
+    return {"noise": describe_noise(noise["rounds"], noise["model"] and noise["model"]["kernel"])}
 
 
 def _mean(about: dict[str, Any]) -> str:

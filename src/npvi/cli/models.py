@@ -105,7 +105,7 @@ def check_extra(likelihood: Any, extra: str, values: NDArray, rows: NDArray, pat
 _FOR = {
     "exposure": "counts",
     "trials": "binomial and beta_binomial",
-    "noise_variance": "gaussian",
+    "noise_variance": "gaussian and lognormal",
     "censored": "censored_gaussian and censored_lognormal",
 }
 _AS = {

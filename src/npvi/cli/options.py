@@ -23,7 +23,9 @@ _column = partial(described, "COLUMN", panel="More columns")
 
 Exposure = Annotated[str | None, _column("Effort behind counts: hours, area.", "--exposure")]
 Trials = Annotated[str | None, _column("Of how many the target succeeded.", "--trials")]
-NoiseVariance = Annotated[str | None, _column("Known variance of each measurement (gaussian).", "--noise-variance")]
+NoiseVariance = Annotated[
+    str | None, _column("Known variance of each measurement (gaussian; of log y: lognormal).", "--noise-variance")
+]
 Censored = Annotated[
     str | None,
     _column(

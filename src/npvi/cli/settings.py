@@ -12,6 +12,7 @@ __all__ = [
     "GRID_NAMES",
     "LIKELIHOOD_NAMES",
     "check_choices",
+    "check_varying_noise",
     "make_network",
     "make_optimizer",
     "parse_fixed",
@@ -103,6 +104,18 @@ def check_choices(options: dict[str, str]) -> None:
     for option, value in options.items():
         if value not in _CHOICES[option]:
             raise unknown_name(f"{option} cannot be", value, _CHOICES[option])
+
+
+def check_varying_noise(wanted: bool, likelihood: str, learn: bool, noise_variance: str | None) -> None:
+    """Raise where noise can't be learned from place to place."""
+    if not wanted:
+        return
+    if likelihood not in ("gaussian", "lognormal"):
+        raise InputError(f"--varying-noise goes with --likelihood gaussian or lognormal, not {likelihood}")
+    if not learn:
+        raise InputError("--varying-noise learns how large the noise is: leave --no-learn and --grid out")
+    if noise_variance is not None:
+        raise InputError("--varying-noise learns how large the noise is: leave --noise-variance out")
 
 
 def make_network(name: str, refine: int, method: str) -> Any:

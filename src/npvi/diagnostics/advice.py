@@ -22,6 +22,7 @@ __all__ = [
     "about_residuals",
     "about_seen_rows",
     "about_shared_places",
+    "about_spread",
 ]
 
 #: how many standard errors aren't chance
@@ -139,6 +140,19 @@ def about_residuals(found: Correlogram) -> str | None:
         f"residuals are still correlated at distance {found.distance[worst]:.2g} "
         f"({found.correlation[worst]:.2f} ± {found.error[worst]:.2f})"
     )
+
+
+def about_spread(found: Correlogram, varying: bool) -> str | None:
+    """Residuals, apart from their signs, that are alike at neighbouring rows: noise that isn't the same everywhere.
+
+    >>> one = np.ones(1)
+    >>> about_spread(Correlogram(0.3 * one, 0.21 * one, 0.02 * one, 2500 * one), varying=True)
+    'residuals are larger in some places than in others: try VaryingNoiseRegressor'
+    """
+    strong = (found.correlation > _ERRORS * found.error) & (found.correlation > 0.1)
+    if not strong[:1].any():
+        return None
+    return "residuals are larger in some places than in others" + (": try VaryingNoiseRegressor" if varying else "")
 
 
 def about_range(found: Reach) -> str | None:

@@ -17,7 +17,8 @@ from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
 from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
 from npvi.diagnostics.text import report
-from npvi.estimators import BaseGP
+from npvi.estimators import BaseGP, VaryingNoiseRegressor
+from npvi.likelihoods import Gaussian, LogNormal
 from npvi.likelihoods.softmax import Softmax
 from npvi.parallel import threads
 from npvi.validation import check_count, check_inputs
@@ -103,7 +104,7 @@ def diagnose(
 
     Parameters
     ----------
-    model : fitted GPRegressor or GPClassifier.
+    model : fitted GPRegressor, VaryingNoiseRegressor or GPClassifier.
     X, y : rows that the model hasn't seen, and their responses.
     refit : whether to fit again with twice the neighbours, at the same hyper-parameters, on at most 5,000 rows. True
         splits the rows of X; training rows say more, as a tuple (X_train, y_train) or (X_train, y_train, extras) with
@@ -132,6 +133,12 @@ def diagnose(
     GPRegressor(Gaussian(), RBF()) on 100 rows
     ...
     """
+    judged = model
+    if isinstance(model, VaryingNoiseRegressor):
+        check_is_fitted(model, "model_")
+        if refit is not False:
+            raise ValueError("refit is for models of one function: refit the `model_` of a VaryingNoiseRegressor")
+        model = model.model_
     if not isinstance(model, BaseGP):
         raise TypeError(
             f"model must be a GPRegressor or a GPClassifier, got {type(model).__name__}; of a pipeline or a search "
@@ -151,9 +158,11 @@ def diagnose(
     again = _rows_to_refit(refit, X, labels, extras)
     response = model.likelihood_.check_response(model._encode_new(labels))
     with threads(model.n_jobs):
-        scores = score(model, X, response, extras, draws, seed)
+        scores = score(judged, X, response, extras, draws, seed)
         kernel, training = model.kernel_, model.prior_.X
-        found = correlogram(kernel.coordinates(points), normal_scores(scores.pit), n_bins=n_bins, seed=seed)
+        places, residuals = kernel.coordinates(points), normal_scores(scores.pit)
+        found = correlogram(places, residuals, n_bins=n_bins, seed=seed)
+        sizes = correlogram(places, np.abs(residuals), n_bins=n_bins, seed=seed)
         far = reach(kernel, training, seed)
     more = None if again is None else refit_with_more_neighbors(model, *again, seed=seed)
     sentences = [
@@ -166,9 +175,10 @@ def diagnose(
         advice.about_coverage(scores.coverage, len(response)),
         advice.about_bias(scores.pit),
         advice.about_residuals(found),
+        advice.about_spread(sizes, judged is model and type(model.likelihood_) in (Gaussian, LogNormal)),
     ]
     return Diagnosis(
-        model=f"{type(model).__name__}({model.likelihood_!r}, {kernel!r})",
+        model=f"{type(judged).__name__}({model.likelihood_!r}, {kernel!r})",
         rows=len(response),
         **vars(scores),
         correlogram=found,

@@ -115,7 +115,8 @@ class BaseGP(Predicts, BaseEstimator):
         sample_weight : (N,) weights, optional: the log-likelihood of each row is multiplied by its weight.
         exposure : (N,) positive numbers, optional: multiplies the mean of counts (area, time, population).
         trials : (N,) whole numbers, optional: of which y succeeded (binomial noise).
-        noise_variance : (N,) positive numbers, optional: known variance of each observation (Gaussian noise).
+        noise_variance : (N,) positive numbers, optional: known variance of each observation (Gaussian
+            noise), or of its logarithm (log-normal).
         censored : (N,) of −1, 0, 1, optional: y is a lower (1) or upper (−1) limit of the true value (censored noise).
 
         Returns

@@ -82,7 +82,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         self.kernel = kernel
         self.max_rounds = max_rounds
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **row: Any) -> Self:
         """Learn both functions.
 
         Parameters
@@ -90,23 +90,25 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         X : (N, d) array or DataFrame of pandas or polars.
         y : (N,) responses.
         sample_weight : (N,) weights, optional.
+        **row : nothing; what a `GPRegressor` takes per row is refused, `noise_variance` because it is what is learned.
         """
+        _refuse(row)
         template = GPRegressor() if self.model is None else self.model
         likelihood = self._check(template)
         values = likelihood.check_response(np.asarray(validation.check_response(self, X, y)[1], dtype=np.float64))
         latent = np.log(values) if isinstance(likelihood, LogNormal) else values
         pair = _Pair(clone(template).fit(X, y, sample_weight), None)
         best, scores = pair, [pair.leave_one_out(latent, sample_weight)]
+        self._keep(best, scores)  # an interrupt leaves what there is
         for number in range(self.max_rounds):
-            progress.report("noise", round=number + 1, log_score=scores[-1])
+            progress.report("noise", round=number + 1, of=self.max_rounds, log_score=scores[-1])
             pair = self._round(X, y, latent, sample_weight, pair.mean, template, likelihood)
             scores.append(pair.leave_one_out(latent, sample_weight))
             if scores[-1] > max(scores[:-1]):
                 best = pair
+            self._keep(best, scores)
             if scores[-1] < max(scores[:-1]) + _GAIN:
                 break
-        self.model_, self.noise_model_, self.rounds_ = best.mean, best.noise, scores
-        self.likelihood_: Likelihood = best.mean.likelihood_
         if best.noise is None:
             warnings.warn(
                 "noise that differs from place to place predicts no better than one variance for all rows, which is "
@@ -115,6 +117,10 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
                 stacklevel=2,
             )
         return self
+
+    def _keep(self, best: _Pair, scores: list[float]) -> None:
+        self.model_, self.noise_model_, self.rounds_ = best.mean, best.noise, list(scores)
+        self.likelihood_: Likelihood = best.mean.likelihood_
 
     def _check(self, template: Any) -> Likelihood:
         """The likelihood, where this can be done with the model's settings."""
@@ -144,7 +150,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         f = clone(template).set_params(likelihood=shared).fit(X, y, weight, noise_variance=variance)
         return _Pair(f, g)
 
-    def predict_dist(self, X: Any) -> Predictive:
+    def predict_dist(self, X: Any, **row: Any) -> Predictive:
         """The predictive distribution of the response at each row of X.
 
         Returns
@@ -153,6 +159,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
             with all that `GPRegressor.predict_dist` gives, and ``noise_std``.
         """
         check_is_fitted(self, "model_")
+        _refuse(row)
         if self.noise_model_ is None:
             return self.model_.predict_dist(X)
         rows = validation.check_inputs(self, X, reset=False)
@@ -184,6 +191,12 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         from npvi.persistence import save
 
         save(self, path)
+
+
+def _refuse(row: dict[str, Any]) -> None:
+    given = [name for name, values in row.items() if values is not None]
+    if given:
+        raise ValueError(f"VaryingNoiseRegressor takes no {', '.join(given)}: it learns how large the noise is")
 
 
 @dataclass(frozen=True)

@@ -45,13 +45,20 @@ def _cases() -> list[Case]:
     found = []
     for data, (noises, smoothness) in DATA.items():
         kernel = {"smoothness": smoothness}
-        found += [Case(data, "npvi", noise) for noise in noises]
+        found += [Case(data, "npvi", noise) for noise in (*noises, *_VARYING.get(noises[0], ()))]
         found += [Case(data, "gpboost", noise, kernel) for noise in noises]
         found += [Case(data, software, noises[0], kernel) for software in ("svgp", "vnngp", "subset")]
-        found += [Case(data, software, _MIXTURE.get(noises[0], noises[0])) for software in ("knn", "trees")]
+        for software in ("knn", "trees"):
+            found.append(Case(data, software, _MIXTURE.get((software, noises[0]), noises[0])))
     return found
 
 
-#: where a program has no likelihood and its forecast is made of negative binomials
-_MIXTURE = {"poisson": "negative_binomial"}
+#: kinds of noise that only we have besides
+_VARYING = {"lognormal": ("varying_lognormal",)}
+#: what stands for noise in forecasts of programs that have no likelihood
+_MIXTURE = {
+    ("knn", "poisson"): "negative_binomial",
+    ("trees", "poisson"): "negative_binomial",
+    ("knn", "lognormal"): "varying_lognormal",
+}
 CASES = _cases()

@@ -21,7 +21,7 @@ _NOISE = {
     "lognormal": "log-normal",
     ("subset", "poisson"): "rounded log-normal",
     ("knn", "negative_binomial"): "mixture of negative binomials",
-    ("knn", "lognormal"): "log-normal, local variance",
+    "varying_lognormal": "log-normal, local variance",
 }
 
 

@@ -14,7 +14,7 @@ class Side:
 
     Parameters
     ----------
-    noise : {"poisson", "negative_binomial", "gamma", "lognormal"}
+    noise : {"poisson", "negative_binomial", "gamma", "lognormal", "varying_lognormal"}
     threads : int
     """
 

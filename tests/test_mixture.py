@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 import npvi
+from npvi.calibration import gaussian_crps
+from npvi.diagnostics.scores import crps
 from npvi.inference.stacking import stacking
 from npvi.likelihoods import Gamma, Gaussian, Poisson
 from npvi.mixture import MixturePredictive
@@ -52,6 +54,16 @@ def test_draws_come_from_both():
     np.testing.assert_allclose(y.mean(axis=0), mixed.mean, atol=5 * np.sqrt(mixed.var.max() / 40_000))
     np.testing.assert_allclose(y.var(axis=0), mixed.var, rtol=0.06)
     assert stats.kstest(y[:, 3], lambda x: np.array([mixed.cdf(np.full(7, v))[3] for v in x]), N=400).pvalue > 1e-4
+
+
+def test_the_crps_of_a_mixture_is_not_that_of_one_gaussian():
+    narrow, wide = (Predictive(Gaussian(variance), np.zeros(1), np.zeros(1)) for variance in (1e-4, 100.0))
+    mixed = MixturePredictive([narrow, wide], [0.5, 0.5])
+    line = np.linspace(-60.0, 60.0, 40_001)
+    below = 0.5 * stats.norm(0.0, 0.01).cdf(line) + 0.5 * stats.norm(0.0, 10.0).cdf(line)
+    exact = np.trapezoid((below - (line >= 0.0)) ** 2, line)
+    assert crps(mixed, np.zeros(1), draws=20_000)[0] == pytest.approx(exact, rel=0.05)
+    assert gaussian_crps(mixed, np.zeros(1))[0] == pytest.approx(exact, rel=1e-3)
 
 
 def test_what_cannot_be_mixed_is_refused():

@@ -101,7 +101,7 @@ def _unpack_both(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom
     if about["likelihood"] is not None:  # which the fitted one has with a variance that doesn't count
         template = clone(f).set_params(likelihood=_restored_parameter(about["likelihood"], custom))
     model = VaryingNoiseRegressor(template, _restored_parameter(about["kernel"], custom), int(about["max_rounds"]))
-    model.model_, model.likelihood_, model.rounds_ = f, f.likelihood_, [float(score) for score in about["rounds"]]
+    model.model_, model.likelihood_, model.rounds_ = f, f.likelihood_, [dict(score) for score in about["rounds"]]
     model.noise_model_ = None if about["model"] is None else unpack(about["model"], _after(NOISE, arrays), custom)
     model.n_features_in_ = f.n_features_in_
     if hasattr(f, "feature_names_in_"):

@@ -79,17 +79,17 @@ def describe_config(config: Mapping[str, Any]) -> str:
     return f"{config['type']}{inside}"
 
 
-def describe_noise(rounds: Sequence[float], kernel: Mapping[str, Any] | None) -> str:
+def describe_noise(rounds: Sequence[Mapping[str, float]], kernel: Mapping[str, Any] | None) -> str:
     """How noise varies from place to place; `rounds` are the scores on the way.
 
-    >>> describe_noise([-1.2, -0.9, -0.95], {"type": "RBF", "variance": 1.0})
+    >>> describe_noise([{"log_score": -1.2}, {"log_score": -0.9}], {"type": "RBF", "variance": 1.0})
     'differs from place to place, its log variance RBF (variance 1): better by 0.3 nats per row than one variance'
-    >>> describe_noise([-1.2, -1.2], None)
+    >>> describe_noise([{"log_score": -1.2}], None)
     'one variance, because noise that varies predicts no better'
     """
     if kernel is None:
         return "one variance, because noise that varies predicts no better"
-    gain = number(max(rounds) - rounds[0], 2)
+    gain = number(rounds[-1]["log_score"] - rounds[0]["log_score"], 2)
     described = describe_config(kernel)
     return f"differs from place to place, its log variance {described}: better by {gain} nats per row than one variance"
 

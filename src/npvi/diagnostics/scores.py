@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils import _safe_indexing
 
-from npvi.calibration import coverage, randomised_pit
+from npvi.calibration import coverage, crps_of_draws, randomised_pit
 from npvi.likelihoods import Gaussian
 from npvi.predictive import Predictive
 
@@ -100,17 +100,9 @@ def crps(prediction: Predictive, y: NDArray[np.float64], draws: int, seed: Any =
     """
     import scoringrules
 
-    if isinstance(prediction.likelihood, Gaussian):
+    if type(prediction) is Predictive and isinstance(prediction.likelihood, Gaussian):
         return scoringrules.crps_normal(y, prediction.mean, prediction.std, backend="numpy")
     return crps_of_draws(prediction, y, draws, seed)
-
-
-def crps_of_draws(prediction: Predictive, y: NDArray[np.float64], draws: int, seed: Any = 0) -> NDArray[np.float64]:
-    """The same from `draws` draws per row, for any likelihood: unbiased, but with the noise of the draws."""
-    import scoringrules
-
-    sample = np.ascontiguousarray(prediction.sample(draws, seed=seed).T, dtype=np.float64)
-    return scoringrules.crps_ensemble(y, sample, estimator="pwm", backend="numpy")
 
 
 def take(values: Any, rows: NDArray[np.int64]) -> Any:

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from npvi import progress, validation
+from npvi.calibration import gaussian_crps
 from npvi.estimators.latent import latent_at
 from npvi.estimators.regressor import GPRegressor
 from npvi.inference.leaving_out import without_own
@@ -26,6 +27,7 @@ from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likeliho
 from npvi.mixture import MixturePredictive
 from npvi.parameters import fixed
 from npvi.predictive import Predictive
+from npvi.priors import NotPositiveDefiniteError
 from npvi.varying_predictive import VaryingNoisePredictive
 
 __all__ = ["VaryingNoiseRegressor"]
@@ -54,7 +56,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         Covariance of g, as in `GPRegressor`. All other settings are those of `model`.
     max_rounds : int
         Most rounds of fitting g given f, then f given g. They end where leaving out one observation at a time says that
-        predictions gain less than 0.01 nats a row.
+        another one would make predictions no better: by less than 0.01 nats a row, or by a larger CRPS.
 
     Attributes
     ----------
@@ -62,8 +64,9 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
     noise_model_ : GPRegressor, fitted: g, the logarithm of the noise's variance; None where one variance for all rows
         predicts as well, which a warning says.
     likelihood_ : that of `model_`.
-    rounds_ : list of float
-        The mean log density of each observation given all others: with one variance for all, then after each round.
+    rounds_ : list of dict
+        How well each observation is predicted from all others: ``log_score`` and ``crps`` (both on the scale of f) with
+        one variance for all rows, then after each round that made it better.
 
     Examples
     --------
@@ -98,18 +101,20 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         values = likelihood.check_response(np.asarray(validation.check_response(self, X, y)[1], dtype=np.float64))
         latent = np.log(values) if isinstance(likelihood, LogNormal) else values
         pair = _Pair(clone(template).fit(X, y, sample_weight), None)
-        best, scores = pair, [pair.leave_one_out(latent, sample_weight)]
-        self._keep(best, scores)  # an interrupt leaves what there is
+        self._keep(pair, [pair.leave_one_out(latent, sample_weight)])  # an interrupt leaves what there is
         for number in range(self.max_rounds):
-            progress.report("noise", round=number + 1, of=self.max_rounds, log_score=scores[-1])
-            pair = self._round(X, y, latent, sample_weight, pair.mean, template, likelihood)
-            scores.append(pair.leave_one_out(latent, sample_weight))
-            if scores[-1] > max(scores[:-1]):
-                best = pair
-            self._keep(best, scores)
-            if scores[-1] < max(scores[:-1]) + _GAIN:
+            progress.report("noise", round=number + 1, of=self.max_rounds, **self.rounds_[-1])
+            try:
+                pair = self._round(X, y, latent, sample_weight, pair.mean, template, likelihood)
+            except NotPositiveDefiniteError:  # variances too far apart for float64
                 break
-        if best.noise is None:
+            score, best = pair.leave_one_out(latent, sample_weight), self.rounds_[-1]
+            if score["log_score"] <= best["log_score"] or score["crps"] >= best["crps"]:
+                break
+            self._keep(pair, [*self.rounds_, score])
+            if score["log_score"] < best["log_score"] + _GAIN:
+                break
+        if self.noise_model_ is None:
             warnings.warn(
                 "noise that differs from place to place predicts no better than one variance for all rows, which is "
                 "what the model has now",
@@ -118,9 +123,9 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
             )
         return self
 
-    def _keep(self, best: _Pair, scores: list[float]) -> None:
-        self.model_, self.noise_model_, self.rounds_ = best.mean, best.noise, list(scores)
-        self.likelihood_: Likelihood = best.mean.likelihood_
+    def _keep(self, pair: _Pair, scores: list[dict[str, float]]) -> None:
+        self.model_, self.noise_model_, self.rounds_ = pair.mean, pair.noise, scores
+        self.likelihood_: Likelihood = pair.mean.likelihood_
 
     def _check(self, template: Any) -> Likelihood:
         """The likelihood, where this can be done with the model's settings."""
@@ -142,6 +147,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
     ) -> _Pair:
         """g given f, then f given g."""
         squares = (latent - _in_rows(mean, mean.posterior_.mean)) ** 2 + _in_rows(mean, mean.posterior_.variance)
+        squares += _rounding_variance(latent)
         half: Any = Gamma(fixed(0.5))  # type: ignore[arg-type]
         g = clone(template).set_params(likelihood=half, kernel=self.kernel, nugget=None)
         g.fit(X, squares, weight)
@@ -206,14 +212,41 @@ class _Pair:
     mean: GPRegressor
     noise: GPRegressor | None
 
-    def leave_one_out(self, latent: Vector, sample_weight: Any) -> float:
-        """The mean log density of each observation given all others; of log y where the noise is log-normal."""
+    def leave_one_out(self, latent: Vector, sample_weight: Any) -> dict[str, float]:
+        """How well each observation is predicted from all others; its logarithm where the noise is log-normal.
+
+        The log score alone would go on rising where noise takes the place of structure, and means get worse.
+        """
         f, variance = _without_own(self.mean)
-        if self.noise is None:
-            dist: Predictive = Predictive(Gaussian(self.mean.likelihood_.variance), f, variance)  # type: ignore[attr-defined]
-        else:
-            dist = VaryingNoisePredictive(Gaussian(_NONE), f, variance, *_without_own(self.noise))
-        return float(np.average(dist.log_prob(latent), weights=sample_weight))
+        noise = _one_for_all(self.mean) if self.noise is None else _without_own(self.noise)
+        dist = VaryingNoisePredictive(Gaussian(_NONE), f, variance, *noise)
+        return {
+            name: float(np.average(values, weights=sample_weight))
+            for name, values in (("log_score", dist.log_prob(latent)), ("crps", gaussian_crps(dist, latent)))
+        }
+
+
+def _one_for_all(model: GPRegressor) -> tuple[Vector, Vector]:
+    """The logarithm of a variance that is known, and the same in all rows."""
+    n = model.graph_.n_points
+    return np.full(n, np.log(model.likelihood_.variance)), np.zeros(n)  # type: ignore[attr-defined]
+
+
+def _rounding_variance(values: Vector) -> Vector:
+    """What rounding has to do with each value: δ²/12, with δ the distance to the next one, for those that occur twice.
+
+    Without it, noise would shrink from round to round where rounded responses are all the same, and the density of
+    what can only be a few numbers grow without end.
+
+    >>> _rounding_variance(np.array([0.0, 0.0, 1.0, 0.37])).round(4).tolist()
+    [0.0114, 0.0114, 0.0, 0.0]
+    """
+    distinct, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    if len(distinct) < 2:
+        return np.zeros(len(values))
+    gaps = np.diff(distinct)
+    nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
+    return np.where(counts > 1, nearest**2 / 12.0, 0.0)[place]
 
 
 def _without_own(model: GPRegressor) -> tuple[Vector, Vector]:

@@ -17,7 +17,7 @@ from npvi.inference.mean_function import MeanFunction
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.inference.relaxation import Relaxation
 from npvi.likelihoods import Expectations
-from npvi.priors import PrecisionFactor, Prior
+from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
 
 __all__ = ["Problem", "State"]
 
@@ -89,7 +89,8 @@ class Problem:
         solver = self._solver(w)
         mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
         state = self.at(mean, self.family.covariance(w, solver))
-        assert state is not None  # P + W is positive definite for w ≥ 0
+        if state is None:  # P + W is positive definite for w ≥ 0, but in rounded numbers it may not be
+            raise NotPositiveDefiniteError("the posterior's precision has no usable factor: try a larger nugget")
         settled = self._settled(state, mean, state.expected.precision)
         better = self.at(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state

@@ -316,7 +316,9 @@ def test_model_that_is_not_fitted(path):
 
 
 def test_other_objects(path):
-    with pytest.raises(ModelFileError, match="only GPRegressor and GPClassifier can be saved, not dict"):
+    with pytest.raises(
+        ModelFileError, match="only GPRegressor, GPClassifier and VaryingNoiseRegressor can be saved, not dict"
+    ):
         save({}, path)
 
 

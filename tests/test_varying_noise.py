@@ -3,8 +3,6 @@ what is learned of simulated noise, and everything around it."""
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +12,7 @@ from tests.oracle import DenseGP, matern32
 
 import npvi
 from npvi import GPRegressor, VaryingNoiseRegressor
+from npvi.estimators import varying_noise
 from npvi.inference.leaving_out import without_own
 from npvi.kernels import Matern32
 from npvi.likelihoods import Gamma, Gaussian, LogNormal
@@ -63,6 +62,15 @@ def test_log_normal_is_gaussian_of_logarithms():
     np.testing.assert_allclose(skewed.log_prob(y), normal.log_prob(np.log(y)) - np.log(y))
     np.testing.assert_allclose(skewed.quantile(0.9), np.exp(normal.quantile(0.9)), rtol=1e-6)
     np.testing.assert_array_equal(skewed.sample(5, seed=1), np.exp(normal.sample(5, seed=1)))
+
+
+def test_a_row_of_which_little_is_known_leaves_the_others_alone():
+    dist = VaryingNoisePredictive(
+        LogNormal(1e-9), np.zeros(2), np.full(2, 0.5), np.full(2, -4.6), np.array([0.1, 16.0])
+    )
+    alone = VaryingNoisePredictive(LogNormal(1e-9), np.zeros(1), np.full(1, 0.5), np.full(1, -4.6), np.full(1, 0.1))
+    np.testing.assert_allclose(dist.quantile(0.99)[0], alone.quantile(0.99)[0], rtol=1e-9)
+    np.testing.assert_allclose(dist.cdf(dist.quantile(0.95)), 0.95, atol=1e-6)
 
 
 def test_draws_have_the_distribution():
@@ -177,19 +185,72 @@ def test_the_noise_is_found(fitted):
     assert fitted.rounds_[-1]["crps"] < fitted.rounds_[0]["crps"]
 
 
-def test_one_variance_where_that_is_as_good():
+def test_one_variance_where_that_is_as_good(monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.uniform(0.0, 10.0, (400, 1))
-    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(400)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    X = rng.uniform(0.0, 10.0, (200, 1))
+    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(200)
+    scores = iter([{"log_score": -1.0, "crps": 0.5}, {"log_score": -0.5, "crps": 0.6}])
+    monkeypatch.setattr(varying_noise._Pair, "leave_one_out", lambda *arguments: next(scores))
+    with pytest.warns(UserWarning, match="predicts no better than one variance"):
         model = VaryingNoiseRegressor().fit(X, y)
-    constant = GPRegressor().fit(X, y)
-    if model.noise_model_ is None:
-        assert any("predicts no better than one variance" in str(one.message) for one in said)
-        np.testing.assert_array_equal(model.predict(X), constant.predict(X))
-    Z = np.linspace(0.0, 10.0, 200)[:, None]
-    np.testing.assert_allclose(model.predict_dist(Z).std, 0.3, rtol=0.25)
+    assert model.noise_model_ is None
+    np.testing.assert_array_equal(model.predict(X), GPRegressor().fit(X, y).predict(X))
+    np.testing.assert_allclose(model.predict_dist(X).noise_std, np.sqrt(model.likelihood_.variance))
+    model.save(tmp_path / "one.npvi")
+    np.testing.assert_array_equal(npvi.load(tmp_path / "one.npvi").predict(X), model.predict(X))
+
+
+def test_a_round_hands_over_what_it_should():
+    X, y, _ = survey(150)
+    model = VaryingNoiseRegressor()
+    first = GPRegressor().fit(X, y)
+    pair = model._round(X, y, y, None, first, GPRegressor(), Gaussian())
+    at = np.argsort(first.graph_.order)
+    squares = (y - first.posterior_.mean[at]) ** 2 + first.posterior_.variance[at]
+    np.testing.assert_allclose(pair.noise.data_.y, squares[pair.noise.graph_.order])
+    g = pair.noise.posterior_
+    variance = np.exp(g.mean - g.variance / 2)[np.argsort(pair.noise.graph_.order)]
+    np.testing.assert_allclose(pair.mean.data_.row["noise_variance"], variance[pair.mean.graph_.order])
+    assert pair.noise.likelihood_.shape == 0.5
+
+
+def test_a_second_smoothness_has_its_say():
+    X, y, _ = survey(300)
+    model = VaryingNoiseRegressor(max_rounds=1).fit(X, y)
+    alone = model.predict_dist(X[:50])
+    model.model_.companion_, model.model_.companion_weight_ = clone(model.model_), 0.25
+    noise = model.model_.data_.row["noise_variance"][np.argsort(model.model_.graph_.order)]
+    model.model_.companion_.set_params(kernel=Matern32(0.5)).fit(X, y, noise_variance=noise)
+    both = model.predict_dist(X[:50])
+    np.testing.assert_allclose(both.noise_std, alone.noise_std)
+    second = VaryingNoiseRegressor()
+    second.__dict__ |= {**model.__dict__, "model_": model.model_.companion_}
+    expected = np.logaddexp(
+        np.log(0.75) + alone.log_prob(y[:50]), np.log(0.25) + second.predict_dist(X[:50]).log_prob(y[:50])
+    )
+    np.testing.assert_allclose(both.log_prob(y[:50]), expected)
+    assert varying_noise._Pair(model.model_, model.noise_model_).leave_one_out(y, None)["log_score"] > -5.0
+
+
+def test_the_level_of_the_noise_does_not_follow_that_of_the_surface():
+    X, y, _ = survey(300)
+    quiet = VaryingNoiseRegressor(GPRegressor(mean="zero"), max_rounds=1).fit(X, 1e-3 * y)
+    assert np.all(quiet.predict_dist([[1000.0, 1000.0]]).noise_std < 0.1)
+
+
+def test_an_interrupt_leaves_what_there_is(monkeypatch):
+    X, y, _ = survey(150)
+    monkeypatch.setattr(VaryingNoiseRegressor, "_round", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
+    model = VaryingNoiseRegressor()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.predict(X).shape == (150,)
+
+
+def test_responses_that_are_all_equal():
+    X = np.linspace(0.0, 1.0, 30)[:, None]
+    model = VaryingNoiseRegressor().fit(X, np.full(30, 3.0))
+    np.testing.assert_allclose(model.predict(X), 3.0)
 
 
 def test_rounded_responses_have_at_least_the_noise_of_rounding():
@@ -251,7 +312,7 @@ def test_a_model_of_ones_own_is_saved_with_it(tmp_path):
     np.testing.assert_allclose(clone(again).fit(X, np.exp(y)).predict(X), model.predict(X), rtol=1e-6)
 
 
-def test_tables_with_names_and_weights():
+def test_tables_with_names():
     X, y, _ = survey(300)
     table = pd.DataFrame(X, columns=["east", "north"])
     model = VaryingNoiseRegressor(max_rounds=1).fit(table, y)
@@ -276,6 +337,11 @@ def test_rows_of_weight_zero_do_not_count():
         ({"model": "matern"}, 1.0, "model must be a GPRegressor"),
         ({"model": GPRegressor("poisson")}, 1.0, "for the likelihoods 'gaussian' and 'lognormal'; got Poisson"),
         ({"model": GPRegressor(learn=False)}, 1.0, "must have learn=True"),
+        (
+            {"model": GPRegressor(method="npvi", optimizer=npvi.SGD(checkpoint="here"))},
+            1.0,
+            "checkpoints are of one training",
+        ),
         ({"max_rounds": 0}, 1.0, "max_rounds must be a whole number of at least 1"),
         ({"model": GPRegressor("lognormal")}, -1.0, "cannot be LogNormal"),
         ({}, np.nan, "NaN"),

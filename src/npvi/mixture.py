@@ -89,10 +89,11 @@ class MixturePredictive(Predictive):
 
     def _quantile(self, q: float) -> np.ndarray:
         ends = np.array([part._quantile(q) for part in self.parts])
-        if not np.isfinite(ends).all():
-            return ends[np.argmax(self.weights)]
-        low, high = ends.min(axis=0), ends.max(axis=0)  # that of the mixture lies between
-        return self._among_whole_numbers(q, low, high) if self.likelihood.support.discrete else self._root(q, low, high)
+        endless = ~np.isfinite(ends).all(axis=0)
+        bracket = np.where(endless, 0.0, ends)
+        low, high = bracket.min(axis=0), bracket.max(axis=0)  # that of the mixture lies between
+        search = self._among_whole_numbers if self.likelihood.support.discrete else self._root
+        return np.where(endless, ends[np.argmax(self.weights)], search(q, low, high))
 
     def _among_whole_numbers(self, q: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         low = low - 1.0

@@ -56,7 +56,7 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
 
     name = type(model).__name__
     if name not in ESTIMATORS or not type(model).__module__.startswith("npvi."):
-        raise ModelFileError(f"only {' and '.join(ESTIMATORS)} can be saved, not {name}")
+        raise ModelFileError(f"only {', '.join(ESTIMATORS[:-1])} and {ESTIMATORS[-1]} can be saved, not {name}")
     try:
         check_is_fitted(model)
     except ValueError:
@@ -123,7 +123,7 @@ def _pack_both(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[
     metadata, arrays = pack(model.model_, notes)
     about: dict[str, Any] = {
         "kernel": _plain_parameter("kernel", model.kernel),
-        "max_rounds": model.max_rounds,
+        "max_rounds": int(model.max_rounds),
         "rounds": _plain(model.rounds_),
         "likelihood": None if model.model is None else _plain_parameter("likelihood", model.model.likelihood),
         "model": None,
@@ -131,7 +131,7 @@ def _pack_both(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[
     if model.noise_model_ is not None:
         about["model"], more = pack(model.noise_model_, {})
         arrays |= {NOISE + name: array for name, array in more.items()}
-    return {**metadata, "noise": about}, arrays
+    return {**metadata, "estimator": "VaryingNoiseRegressor", "noise": about}, arrays
 
 
 def _function_arrays(model: Any) -> tuple[str, dict[str, np.ndarray]]:

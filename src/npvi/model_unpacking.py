@@ -95,7 +95,7 @@ def _unpack_both(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom
     from npvi.estimators import VaryingNoiseRegressor
 
     about = metadata["noise"]
-    rest = {key: value for key, value in metadata.items() if key != "noise"}
+    rest = {key: value for key, value in metadata.items() if key != "noise"} | {"estimator": "GPRegressor"}
     f = unpack(rest, {name: array for name, array in arrays.items() if not name.startswith(NOISE)}, custom)
     template = None
     if about["likelihood"] is not None:  # which the fitted one has with a variance that doesn't count

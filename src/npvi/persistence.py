@@ -19,7 +19,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
 
     Parameters
     ----------
-    model : GPRegressor or GPClassifier, fitted
+    model : GPRegressor, VaryingNoiseRegressor or GPClassifier, fitted
     path : str or path
     notes : mapping of JSON's own types, optional
         Kept in the file for `describe`, such as the names of the columns that the model was fitted from.
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = N
 
     Returns
     -------
-    GPRegressor or GPClassifier
+    GPRegressor, VaryingNoiseRegressor or GPClassifier
 
     Raises
     ------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.likelihoods import Gaussian, LogNormal
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.moments import predictive_moments
 from npvi.mixture import MixturePredictive
@@ -86,6 +87,15 @@ class VaryingNoisePredictive(MixturePredictive):
         f = rng.normal(self.latent_mean, np.sqrt(self.latent_var), size=(n, len(self)))
         g = rng.normal(self.log_noise_mean, np.sqrt(self.log_noise_var), size=(n, len(self)))
         return self.likelihood.sample(rng, f, noise_variance=_exp(g))
+
+    def _quantile(self, q: float) -> np.ndarray:
+        if not isinstance(self.likelihood, LogNormal):
+            return super()._quantile(q)
+        # among logarithms, where the ends of all parts are numbers
+        logarithms = Gaussian(self.likelihood.variance)
+        about = (self.latent_mean, self.latent_var, self.log_noise_mean, self.log_noise_var)
+        with np.errstate(over="ignore"):
+            return np.exp(VaryingNoisePredictive(logarithms, *about)._quantile(q))
 
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         return Predictive.joint_latent_sample(self, n, seed)

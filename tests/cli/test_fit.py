@@ -107,7 +107,9 @@ def test_noise_that_varies(npvi, survey, tmp_path):
     done = npvi(f"fit {command}")
     assert done.exit_code == 0, done.output
     assert "differs from place to place" in " ".join(done.output.split())
-    assert "noise" in npvi("info {tmp}/light.npvi").output
+    about = " ".join(npvi("info {tmp}/light.npvi").output.split())
+    assert "VaryingNoiseRegressor" in about
+    assert "differs from place to place" in about
     for command in ("predict {tmp}/light.npvi {tmp}/light.csv", "score {tmp}/light.npvi {tmp}/light.csv"):
         done = npvi(command + (" --output {tmp}/out.csv" if command.startswith("predict") else ""))
         assert done.exit_code == 0, done.output

@@ -69,7 +69,7 @@ def test_no_likelihood_is_left_out():
 @pytest.mark.parametrize(
     ("with_slope", "name", "y"),
     [
-        (lambda y: oracle.lognormal(y, 0.3), "lognormal", [0.1, 1.0, 20.0]),
+        (lambda y: oracle.lognormal(y, 0.3 + 1.0), "lognormal", [0.1, 1.0, 20.0]),
         (lambda y: oracle.student_t(y, 0.4, 5.0), "student-t", [-3.0, 0.1, 1.0]),
         (lambda y: oracle.gamma(y, 3.0), "gamma", [0.1, 1.0, 20.0]),
         (lambda y: oracle.bernoulli_probit(y), "bernoulli-probit", [0.0, 1.0, 1.0]),

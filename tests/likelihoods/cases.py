@@ -100,6 +100,7 @@ CASES = {
         [1e-6, 0.7],
         "noise_variance",
         growing=True,
+        starts_at_mean=False,
     ),
     "poisson": Case(
         Poisson(), lambda f, e: stats.poisson(e * np.exp(f)), [0.0, 1.0, 40.0], [1.0, 2.5], "exposure", growing=True

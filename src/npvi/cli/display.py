@@ -85,10 +85,10 @@ def describe_noise(rounds: Sequence[Mapping[str, float]], kernel: Mapping[str, A
     >>> describe_noise([{"log_score": -1.2}, {"log_score": -0.9}], {"type": "RBF", "variance": 1.0})
     'differs from place to place, its log variance RBF (variance 1): better by 0.3 nats per row than one variance'
     >>> describe_noise([{"log_score": -1.2}], None)
-    'one variance, because noise that varies predicts no better'
+    'one variance for all rows'
     """
     if kernel is None:
-        return "one variance, because noise that varies predicts no better"
+        return "one variance for all rows"
     gain = number(rounds[-1]["log_score"] - rounds[0]["log_score"], 2)
     described = describe_config(kernel)
     return f"differs from place to place, its log variance {described}: better by {gain} nats per row than one variance"

@@ -139,7 +139,7 @@ VaryingNoise = Annotated[
     bool,
     _model(
         None,
-        "Learn how large gaussian or lognormal noise is from place to place; takes several times as long.",
+        "Learn how large gaussian or lognormal noise is from place to place; takes ten times as long, or more.",
         "--varying-noise",
     ),
 ]

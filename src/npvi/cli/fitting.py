@@ -107,8 +107,9 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
         "nugget": number(model.nugget_),
     }
     if rounds is not None:
-        kernel = None if noise is None else to_config(noise.kernel_)
-        pairs["likelihood"], pairs["noise"] = type(model.likelihood_).__name__, describe_noise(rounds, kernel)
+        pairs["noise"] = describe_noise(rounds, None if noise is None else to_config(noise.kernel_))
+    if noise is not None:
+        pairs["likelihood"] = type(model.likelihood_).__name__
     if model.companion_ is not None:
         second = {"kernel": to_config(model.companion_.kernel_)}
         pairs |= describe_companion({"weight": model.companion_weight_, "model": second})

@@ -47,7 +47,7 @@ def info(
             "rows": f"{about['n_rows']:,}",
             "target": notes.get("target") or "not recorded",
             "inputs": ", ".join(names) if names else f"{about['n_features_in']}, without names",
-            "likelihood": describe_config(about["likelihood"]),
+            "likelihood": describe_config(about["likelihood"]) if _one_variance(about) else about["likelihood"]["type"],
             "kernel": describe_config(about["kernel"]),
             **describe_companion(about.get("companion")),
             **_noise(about.get("noise")),
@@ -66,6 +66,11 @@ def info(
             if notes.get(name):
                 pairs[name.replace("_", " ")] = str(notes[name])
         show_pairs(str(model), pairs)
+
+
+def _one_variance(about: dict[str, Any]) -> bool:
+    """Not so where the noise is a model of its own, and the likelihood's variance next to nothing."""
+    return about.get("noise") is None or about["noise"]["model"] is None
 
 
 def _noise(noise: dict[str, Any] | None) -> dict[str, str]:

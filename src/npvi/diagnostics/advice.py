@@ -142,15 +142,17 @@ def about_residuals(found: Correlogram) -> str | None:
     )
 
 
-def about_spread(found: Correlogram, varying: bool) -> str | None:
-    """Residuals, apart from their signs, that are alike at neighbouring rows: noise that isn't the same everywhere.
+def about_spread(sizes: Correlogram, residuals: Correlogram, varying: bool) -> str | None:
+    """Residuals whose sizes are alike at neighbouring rows, beyond what residuals that are alike explain.
 
     >>> one = np.ones(1)
-    >>> about_spread(Correlogram(0.3 * one, 0.21 * one, 0.02 * one, 2500 * one), varying=True)
+    >>> alike = Correlogram(0.3 * one, 0.21 * one, 0.02 * one, 2500 * one)
+    >>> about_spread(alike, Correlogram(0.3 * one, 0.02 * one, 0.02 * one, 2500 * one), varying=True)
     'residuals are larger in some places than in others: try VaryingNoiseRegressor'
     """
-    strong = (found.correlation > _ERRORS * found.error) & (found.correlation > 0.1)
-    if not strong[:1].any():
+    # the sizes of normal numbers with correlation ρ have one of about 0.9 ρ²
+    excess = sizes.correlation[:1] - 0.9 * residuals.correlation[:1] ** 2
+    if not np.any((excess > _ERRORS * sizes.error[:1]) & (excess > 0.1)):
         return None
     return "residuals are larger in some places than in others" + (": try VaryingNoiseRegressor" if varying else "")
 

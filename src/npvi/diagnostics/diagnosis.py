@@ -175,7 +175,7 @@ def diagnose(
         advice.about_coverage(scores.coverage, len(response)),
         advice.about_bias(scores.pit),
         advice.about_residuals(found),
-        advice.about_spread(sizes, judged is model and type(model.likelihood_) in (Gaussian, LogNormal)),
+        advice.about_spread(sizes, found, judged is model and _could_vary(model)),
     ]
     return Diagnosis(
         model=f"{type(judged).__name__}({model.likelihood_!r}, {kernel!r})",
@@ -186,6 +186,11 @@ def diagnose(
         refit=more,
         warnings=[sentence for sentence in sentences if sentence],
     )
+
+
+def _could_vary(model: BaseGP) -> bool:
+    """Whether a `VaryingNoiseRegressor` would take its place."""
+    return type(model.likelihood_) in (Gaussian, LogNormal) and not model.data_.row
 
 
 def _rows_to_refit(

@@ -23,6 +23,7 @@ from npvi.calibration import gaussian_crps
 from npvi.estimators.latent import latent_at
 from npvi.estimators.regressor import GPRegressor
 from npvi.inference.leaving_out import without_own
+from npvi.inference.stochastic import SGD
 from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
 from npvi.mixture import MixturePredictive
 from npvi.parameters import fixed
@@ -45,7 +46,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
     """Gaussian process regression whose noise differs from place to place.
 
     For Gaussian noise, or log-normal noise (errors in proportion): its variance is exp(g), with g a Gaussian process of
-    its own. It takes several times as long as a `GPRegressor`, and is worth it where residuals are small in some
+    its own. It takes ten to twenty times as long as a `GPRegressor`, and is worth it where residuals are small in some
     regions and large in others: measurements in mountains and on plains, light of cities and of forests.
 
     Parameters
@@ -98,18 +99,22 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         _refuse(row)
         template = GPRegressor() if self.model is None else self.model
         likelihood = self._check(template)
-        values = likelihood.check_response(np.asarray(validation.check_response(self, X, y)[1], dtype=np.float64))
+        inputs, responses = validation.check_response(self, X, y)
+        values = likelihood.check_response(np.asarray(responses, dtype=np.float64))
+        weight = validation.check_weights(sample_weight, inputs)
         latent = np.log(values) if isinstance(likelihood, LogNormal) else values
-        pair = _Pair(clone(template).fit(X, y, sample_weight), None)
-        self._keep(pair, [pair.leave_one_out(latent, sample_weight)])  # an interrupt leaves what there is
+        pair = _Pair(clone(template).fit(X, y, weight), None)
+        self._keep(pair, [pair.leave_one_out(latent, weight)])  # an interrupt leaves what there is
+        if len(np.unique(latent if weight is None else latent[weight > 0.0])) < 2:
+            return self
         for number in range(self.max_rounds):
             progress.report("noise", round=number + 1, of=self.max_rounds, **self.rounds_[-1])
             try:
-                pair = self._round(X, y, latent, sample_weight, pair.mean, template, likelihood)
+                pair = self._round(X, y, latent, weight, pair.mean, template, likelihood)
             except NotPositiveDefiniteError:  # variances too far apart for float64
                 break
-            score, best = pair.leave_one_out(latent, sample_weight), self.rounds_[-1]
-            if score["log_score"] <= best["log_score"] or score["crps"] >= best["crps"]:
+            score, best = pair.leave_one_out(latent, weight), self.rounds_[-1]
+            if not (score["log_score"] > best["log_score"] and score["crps"] < best["crps"]):
                 break
             self._keep(pair, [*self.rounds_, score])
             if score["log_score"] < best["log_score"] + _GAIN:
@@ -134,6 +139,8 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f"model must be a GPRegressor, or None for one with default settings; got {template!r}")
         if template.learn is not True:
             raise ValueError(f"model must have learn=True, because the noise is learned; got learn={template.learn!r}")
+        if isinstance(template.optimizer, SGD) and template.optimizer.checkpoint is not None:
+            raise ValueError("checkpoints are of one training, and there are several here: leave `checkpoint` out")
         likelihood = as_likelihood(template.likelihood)
         if type(likelihood) not in (Gaussian, LogNormal):
             raise ValueError(
@@ -149,8 +156,11 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         squares = (latent - _in_rows(mean, mean.posterior_.mean)) ** 2 + _in_rows(mean, mean.posterior_.variance)
         squares += _rounding_variance(latent)
         half: Any = Gamma(fixed(0.5))  # type: ignore[arg-type]
-        g = clone(template).set_params(likelihood=half, kernel=self.kernel, nugget=None)
-        g.fit(X, squares, weight)
+        # what is given about f's level is in the units of y, and says nothing about a logarithm of variances
+        level = "constant" if template.mean == "zero" else template.mean
+        g = clone(template).set_params(likelihood=half, kernel=self.kernel, nugget=None, mean=level)
+        g.set_params(coefficient_scale=None).fit(X, squares, weight)
+        g.companion_, g.companion_weight_ = None, 0.0  # one is enough for a variance
         variance = np.exp(_in_rows(g, g.posterior_.mean) - 0.5 * _in_rows(g, g.posterior_.variance))
         shared = noise.replace(variance=fixed(_SHARED * float(variance.min())))
         f = clone(template).set_params(likelihood=shared).fit(X, y, weight, noise_variance=variance)
@@ -167,7 +177,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         _refuse(row)
         if self.noise_model_ is None:
-            return self.model_.predict_dist(X)
+            return _with_noise_std(self.model_.predict_dist(X), np.sqrt(self.likelihood_.variance))  # type: ignore[attr-defined]
         rows = validation.check_inputs(self, X, reset=False)
         log_noise = latent_at(self.noise_model_, rows)
         of_noise = (log_noise.mean, log_noise.variance)
@@ -181,7 +191,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         if len(parts) == 1:
             return parts[0]
         share = self.model_.companion_weight_
-        return MixturePredictive(parts, [1.0 - share, share])
+        return _with_noise_std(MixturePredictive(parts, [1.0 - share, share]), parts[0].noise_std)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean of the response at each row of X; with `return_std` also its standard deviation."""
@@ -199,6 +209,12 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         save(self, path)
 
 
+def _with_noise_std(dist: Any, sd: Any) -> Any:
+    """The same, and ``noise_std`` of each row."""
+    dist.noise_std = np.broadcast_to(sd, (len(dist),)).copy()
+    return dist
+
+
 def _refuse(row: dict[str, Any]) -> None:
     given = [name for name, values in row.items() if values is not None]
     if given:
@@ -212,49 +228,55 @@ class _Pair:
     mean: GPRegressor
     noise: GPRegressor | None
 
-    def leave_one_out(self, latent: Vector, sample_weight: Any) -> dict[str, float]:
+    def leave_one_out(self, latent: Vector, weight: Vector | None) -> dict[str, float]:
         """How well each observation is predicted from all others; its logarithm where the noise is log-normal.
 
         The log score alone would go on rising where noise takes the place of structure, and means get worse.
         """
-        f, variance = _without_own(self.mean)
-        noise = _one_for_all(self.mean) if self.noise is None else _without_own(self.noise)
-        dist = VaryingNoisePredictive(Gaussian(_NONE), f, variance, *noise)
-        return {
-            name: float(np.average(values, weights=sample_weight))
-            for name, values in (("log_score", dist.log_prob(latent)), ("crps", gaussian_crps(dist, latent)))
-        }
+        parts: list[Predictive] = []
+        weights: list[float] = []
+        share = self.mean.companion_weight_
+        for model, own in ((self.mean, 1.0 - share), (self.mean.companion_, share)):
+            if model is not None:
+                noise = _one_for_all(model) if self.noise is None else _without_own(self.noise)
+                dist = VaryingNoisePredictive(Gaussian(_NONE), *_without_own(model), *noise)
+                parts += dist.parts
+                weights += (own * dist.weights).tolist()
+        mixed = MixturePredictive(parts, weights)
+        scores = {"log_score": mixed.log_prob(latent), "crps": gaussian_crps(mixed, latent)}
+        counted = slice(None) if weight is None else weight > 0.0
+        some = None if weight is None else weight[counted]
+        return {name: float(np.average(values[counted], weights=some)) for name, values in scores.items()}
 
 
-def _one_for_all(model: GPRegressor) -> tuple[Vector, Vector]:
+def _one_for_all(model: Any) -> tuple[Vector, Vector]:
     """The logarithm of a variance that is known, and the same in all rows."""
     n = model.graph_.n_points
-    return np.full(n, np.log(model.likelihood_.variance)), np.zeros(n)  # type: ignore[attr-defined]
+    return np.full(n, np.log(model.likelihood_.variance)), np.zeros(n)
 
 
 def _rounding_variance(values: Vector) -> Vector:
-    """What rounding has to do with each value: δ²/12, with δ the distance to the next one, for those that occur twice.
+    """What rounding has to do with each value: δ²/12, with δ the distance to the next one, where both occur twice.
 
     Without it, noise would shrink from round to round where rounded responses are all the same, and the density of
     what can only be a few numbers grow without end.
 
-    >>> _rounding_variance(np.array([0.0, 0.0, 1.0, 0.37])).round(4).tolist()
-    [0.0114, 0.0114, 0.0, 0.0]
+    >>> _rounding_variance(np.array([0.0, 0.0, 0.5, 0.5, 1.7])).round(4).tolist()
+    [0.0208, 0.0208, 0.0208, 0.0208, 0.0]
     """
     distinct, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    if len(distinct) < 2:
-        return np.zeros(len(values))
     gaps = np.diff(distinct)
+    gaps = np.where((counts[:-1] > 1) & (counts[1:] > 1), gaps, np.inf)
     nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
-    return np.where(counts > 1, nearest**2 / 12.0, 0.0)[place]
+    return np.where(np.isfinite(nearest), nearest, 0.0)[place] ** 2 / 12.0
 
 
-def _without_own(model: GPRegressor) -> tuple[Vector, Vector]:
+def _without_own(model: Any) -> tuple[Vector, Vector]:
     mean, variance = without_own(model.posterior_, model.data_, model.prior_)
     return _in_rows(model, mean), _in_rows(model, variance)
 
 
-def _in_rows(model: GPRegressor, values: Vector) -> Vector:
+def _in_rows(model: Any, values: Vector) -> Vector:
     """From the graph's order to that of the rows."""
     out = np.empty_like(values)
     out[model.graph_.order] = values

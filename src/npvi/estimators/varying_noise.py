@@ -46,7 +46,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
     """Gaussian process regression whose noise differs from place to place.
 
     For Gaussian noise, or log-normal noise (errors in proportion): its variance is exp(g), with g a Gaussian process of
-    its own. It takes ten to twenty times as long as a `GPRegressor`, and is worth it where residuals are small in some
+    its own. It takes ten to thirty times as long as a `GPRegressor`, and is worth it where residuals are small in some
     regions and large in others: measurements in mountains and on plains, light of cities and of forests.
 
     Parameters

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import show
-from benchmarks.gpboost import simulated
+from benchmarks.peers.arrays import simulated
 
 _SIZES = (100_000, 400_000, 1_000_000)
 

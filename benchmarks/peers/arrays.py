@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.common import load
 
-__all__ = ["LENGTH", "TEST", "VARIANCE", "arrays", "present"]
+__all__ = ["LENGTH", "TEST", "VARIANCE", "arrays", "present", "simulated"]
 
 #: of the simulated counts
 LENGTH, VARIANCE = 0.1, 1.0
@@ -15,7 +15,7 @@ TEST = 5000
 
 def arrays(name: str) -> dict[str, np.ndarray] | None:
     """The arrays of a set, "poisson20000" and the like being simulated; None where the data folder lacks it."""
-    return _simulated(int(name.removeprefix("poisson"))) if name.startswith("poisson") else load(name)
+    return simulated(int(name.removeprefix("poisson"))) if name.startswith("poisson") else load(name)
 
 
 def present(name: str) -> bool:
@@ -23,7 +23,7 @@ def present(name: str) -> bool:
     return name.startswith("poisson") or load(name) is not None
 
 
-def _simulated(n: int) -> dict[str, np.ndarray]:
+def simulated(n: int) -> dict[str, np.ndarray]:
     """Poisson counts of mean about 1 under an exponential kernel in the unit square; the last rows are for testing."""
     from npvi.graph import build_graph
     from npvi.kernels import Matern12

@@ -131,7 +131,9 @@ class BoundObjective:
             fit = fit_posterior(family, prior, data, mean_function, self.start, max_iterations=20)
         else:
             family = AllCovariances(prior, self._noise, _DRAWS, _DRAWS, strict=True)
-            fit = fit_posterior(family, prior, data, mean_function, self.start, 1e-2, max_iterations=3, enough=0.1)
+            fit = fit_posterior(
+                family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
+            )
         self.start = Start(fit.posterior.mean, fit.posterior.variance)
         return data, fit
 

@@ -68,10 +68,10 @@ def evaluate_distances(kernel: Stationary, r2: np.ndarray) -> np.ndarray:
     return map_rows(partial(_distances, structure, leaves), (r2,), largest=_LARGEST)[0]
 
 
-def distance_slopes(kernel: Stationary, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]]:
-    """The covariance at each squared scaled distance, its derivative there, and those in the kernel's own numbers.
+def distance_slopes(kernel: Stationary, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """The covariance at each squared scaled distance, its derivative there, and those in numbers of the kernel by name.
 
-    The last, in the order of the kernel's leaves, are None for those that are arrays (length scales, which are in r²).
+    Length scales are in r², and the variance is a factor: neither is among those numbers.
 
     >>> from npvi.kernels import RBF
     >>> value, slope, _ = distance_slopes(RBF(variance=2.0), np.array([0.0]))
@@ -79,29 +79,25 @@ def distance_slopes(kernel: Stationary, r2: np.ndarray) -> tuple[np.ndarray, np.
     (array([2.]), array([-1.]))
     """
     leaves, structure = jax.tree.flatten(kernel)
-    numbers = tuple(index for index, leaf in enumerate(leaves) if not np.ndim(leaf))
-    function = partial(_slopes, (structure, numbers), leaves)
-    value, slope, *others = map_rows(function, (r2,), results=2 + len(numbers), largest=_LARGEST)
-    in_leaves: list[np.ndarray | None] = [None] * len(leaves)
-    for index, part in zip(numbers, others):
-        in_leaves[index] = part
-    return value, slope, in_leaves
+    known = (*kernel.static, "length_scale", "variance")
+    numbers = kernel.get_params(deep=False).items()
+    names = [name for name, value in numbers if name not in known and np.ndim(value) == 0]
+    function = partial(_slopes, (structure, tuple(names)), leaves)
+    value, slope, *others = map_rows(function, (r2,), results=2 + len(names), largest=_LARGEST)
+    return value, slope, dict(zip(names, others))
 
 
 @partial(jax.jit, static_argnums=0)
 def _slopes(static: Any, leaves: list, r2: jax.Array) -> tuple[jax.Array, ...]:
-    structure, numbers = static
+    structure, names = static
+    kernel = jax.tree.unflatten(structure, leaves)
 
-    def covariance(r2: jax.Array, *chosen: jax.Array) -> jax.Array:
-        every = list(leaves)
-        for index, leaf in zip(numbers, chosen):
-            every[index] = leaf
-        kernel = jax.tree.unflatten(structure, every)
-        return kernel.variance * kernel.correlation(r2)
+    def covariance(r2: jax.Array, *numbers: jax.Array) -> jax.Array:
+        return kernel.variance * kernel.replace(**dict(zip(names, numbers))).correlation(r2)
 
-    chosen = [jax.numpy.asarray(leaves[index]) for index in numbers]
-    both = jax.value_and_grad(covariance, argnums=tuple(range(1 + len(numbers))))
-    value, slopes = jax.vmap(both, in_axes=(0, *(None for _ in numbers)))(r2, *chosen)
+    numbers = [getattr(kernel, name) for name in names]
+    both = jax.value_and_grad(covariance, argnums=tuple(range(1 + len(names))))
+    value, slopes = jax.vmap(both, in_axes=(0, *(None for _ in names)))(r2, *numbers)
     return value, *slopes
 
 

@@ -1,19 +1,39 @@
-"""The conditional of one point given its neighbours, for many points at once (the paper's eq. bandsigma)."""
+"""The conditional of one point given its neighbours, for many points at once (the paper's eq. bandsigma).
+
+Every point has a block, Σ over (padding, α, z): places without a neighbour come first, as an identity. Eight blocks are
+worked on together (`npvi.sparse.lanes`), their lower triangles interleaved: a group. The usual kernels are evaluated
+group by group, in the cache (`npvi.kernels.compiled`); others by JAX, for many groups at once.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from npvi.kernels import Kernel, Stationary, evaluate, evaluate_distances
+from npvi.kernels.compiled import NO_FORMULA, correlate, formula_of
 from npvi.parallel import over_chunks
-from npvi.sparse.lanes import LANES, solve_last
+from npvi.sparse.lanes import LANES, list_squares, solve_last
 
-__all__ = ["PAIRS", "condition", "conditionals", "list_distances", "list_pairs", "prepare"]
+__all__ = [
+    "NO_BLOCKS",
+    "chunks",
+    "conditionals",
+    "fill",
+    "gather",
+    "list_distances",
+    "list_pairs",
+    "n_pairs",
+    "prepare",
+]
 
-#: kernel values held at a time
-PAIRS = 2**20
+#: kernel values held at a time: more would be paged in anew for every chunk
+_PAIRS = 2**18
+#: where blocks are evaluated group by group
+NO_BLOCKS = np.empty((0, 0, LANES))
 
 
 def conditionals(
@@ -23,6 +43,7 @@ def conditionals(
     neighbors: NDArray[np.int32],
     Z: NDArray[np.float64],
     visit: NDArray[np.int32] | None = None,
+    noisier: tuple[int, float] = (0, 0.0),
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """p(f(z) | f(X[α])) = N(bᵀ f(X[α]), d) for every row z of Z and its row α of `neighbors`.
 
@@ -33,6 +54,7 @@ def conditionals(
     neighbors : (M, K) rows of X, padded with −1 at the end.
     visit : which rows of Z, and in which order: neighbouring rows in sequence find their data in the cache. The others
         get b = 0 and d = 0.
+    noisier : how many rows of X, from the first one on, have more on the diagonal than `nugget`, and how much more.
 
     Returns
     -------
@@ -40,102 +62,143 @@ def conditionals(
     variance : d, shape (M,); NaN in a row whose Σ_αα isn't positive definite, at most 0 where d is lost in rounding.
     """
     m, K = neighbors.shape
-    n = K + 1
-    pairs = n * (n + 1) // 2
     visit = np.arange(m, dtype=np.int32) if visit is None else visit
     same = X is Z
     X, padding = prepare(kernel, X, neighbors)
     Z = X if same else prepare(kernel, Z, neighbors)[0]
+    formula, scale = formula_of(kernel), float(getattr(kernel, "variance", 1.0))
     weights, variance = np.zeros((m, K)), np.zeros(m)
-    step = max(1, PAIRS // (pairs * LANES)) * LANES
-    for start in range(0, len(visit), step):
-        rows = visit[start : start + step]
-        groups = -(-len(rows) // LANES)
-        size = groups * pairs * LANES
-        if isinstance(kernel, Stationary):
-            distances = np.empty(size)
-            over_chunks(list_distances, groups, rows, neighbors, padding, X, Z, distances, grain=16)
-            values = evaluate_distances(kernel, distances)
-        else:
-            left, right = np.empty((size, X.shape[1])), np.empty((size, X.shape[1]))
-            over_chunks(list_pairs, groups, rows, neighbors, padding, X, Z, left, right, grain=16)
-            values = evaluate(kernel, left, right)
-        blocks = values.reshape(groups, pairs, LANES)
-        over_chunks(condition, groups, rows, neighbors, padding, nugget, blocks, weights, variance, grain=16)
+    for rows in chunks(kernel, visit, K):
+        blocks = NO_BLOCKS if formula != NO_FORMULA else _blocks(kernel, rows, neighbors, padding, X, Z)
+        arguments = (rows, neighbors, padding, X, Z, formula, scale, blocks, nugget, *noisier, weights, variance)
+        over_chunks(_condition, _n_groups(rows), *arguments, grain=16)
     return weights, variance
+
+
+def chunks(kernel: Kernel, visit: NDArray[np.int32], K: int) -> Iterator[NDArray[np.int32]]:
+    """The rows at a time, in whole groups: all, or as many as kernel values may be held of."""
+    step = max(1, _PAIRS // (n_pairs(K) * LANES)) * LANES if formula_of(kernel) == NO_FORMULA else len(visit)
+    for start in range(0, len(visit), step):
+        yield visit[start : start + step]
+
+
+def n_pairs(K: int) -> int:
+    """The entries of a block's lower triangle."""
+    return (K + 1) * (K + 2) // 2
+
+
+def _n_groups(rows: NDArray[np.int32]) -> int:
+    return -(-len(rows) // LANES)
 
 
 def prepare(
     kernel: Kernel, X: NDArray[np.float64], neighbors: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Points as the loops below want them, scaled if distances are all that counts, and how many places of each row
-    have no neighbour: those come first in a block, as an identity."""
+    have no neighbour."""
     padding = np.count_nonzero(neighbors < 0, axis=1)
     return (X / np.asarray(kernel.length_scale) if isinstance(kernel, Stationary) else X), padding
 
 
+def _blocks(
+    kernel: Kernel,
+    rows: NDArray[np.int32],
+    neighbors: NDArray[np.int32],
+    padding: NDArray[np.int64],
+    X: NDArray[np.float64],
+    Z: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The groups of `rows`, without a nugget: (groups, pairs, LANES)."""
+    shape = (_n_groups(rows), n_pairs(neighbors.shape[1]), LANES)
+    if isinstance(kernel, Stationary):
+        distances = np.empty(shape)
+        over_chunks(list_distances, shape[0], rows, neighbors, padding, X, Z, distances, grain=16)
+        return evaluate_distances(kernel, distances.reshape(-1)).reshape(shape)
+    left, right = (np.empty((int(np.prod(shape)), X.shape[1])) for _ in range(2))
+    over_chunks(list_pairs, shape[0], rows, neighbors, padding, X, Z, left, right, grain=16)
+    return evaluate(kernel, left, right).reshape(shape)
+
+
 @njit(cache=True, nogil=True)
-def list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
-    """Squared distances for every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
+def gather(group, rows, neighbors, padding, X, Z, points):
+    """The points of a group, (K+1)·d coordinates for each lane; padding lies where z does."""
     K = neighbors.shape[1]
     d = X.shape[1]
-    pairs = (K + 1) * (K + 2) // 2
-    points = np.empty((K + 1, LANES, d))
-    for group in range(start, stop):
-        for lane in range(LANES):
-            z = rows[min(group * LANES + lane, len(rows) - 1)]
-            missing = padding[z]
-            for i in range(K + 1):
-                for c in range(d):
-                    points[i, lane, c] = X[neighbors[z, i - missing], c] if missing <= i < K else Z[z, c]
-        at = group * pairs * LANES
+    for lane in range(LANES):
+        z = rows[min(group * LANES + lane, len(rows) - 1)]
+        missing = padding[z]
         for i in range(K + 1):
-            for j in range(i + 1):
-                for lane in range(LANES):
-                    total = 0.0
-                    for c in range(d):
-                        total += (points[i, lane, c] - points[j, lane, c]) ** 2
-                    distances[at] = total
-                    at += 1
+            for c in range(d):
+                points[i * d + c, lane] = X[neighbors[z, i - missing], c] if missing <= i < K else Z[z, c]
+
+
+@njit(cache=True, nogil=True)
+def fill(points, d, formula, variance, squares, scratch, block, slopes):
+    """The covariances of a group and, where `slopes` is not empty, their derivatives in r²."""
+    n = len(points) // d
+    for i in range(n):
+        list_squares(points, i, d, squares, i * (i + 1) // 2)  # type: ignore[call-arg]
+    size = block.size
+    correlate(formula, variance, squares, scratch, block.reshape(size), slopes.reshape(slopes.size))
+
+
+@njit(cache=True, nogil=True)
+def list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
+    """Squared distances for every entry of the groups."""
+    d = X.shape[1]
+    points = np.empty(((neighbors.shape[1] + 1) * d, LANES))
+    for group in range(start, stop):
+        gather(group, rows, neighbors, padding, X, Z, points)
+        for i in range(neighbors.shape[1] + 1):
+            list_squares(points, i, d, distances[group], i * (i + 1) // 2)  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True)
 def list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
-    """The two points of every entry of the lower triangle of Σ over (padding, α, z), eight blocks interleaved."""
+    """The two points of every entry of the groups."""
     K = neighbors.shape[1]
     d = X.shape[1]
-    pairs = (K + 1) * (K + 2) // 2
-    points = np.empty((K + 1, d))
+    points = np.empty(((K + 1) * d, LANES))
+    at = start * (K + 1) * (K + 2) // 2 * LANES
     for group in range(start, stop):
-        for lane in range(LANES):
-            z = rows[min(group * LANES + lane, len(rows) - 1)]
-            missing = padding[z]
-            for i in range(K + 1):
-                for c in range(d):
-                    points[i, c] = X[neighbors[z, i - missing], c] if missing <= i < K else Z[z, c]
-            at = group * pairs * LANES + lane
-            for i in range(K + 1):
-                for j in range(i + 1):
+        gather(group, rows, neighbors, padding, X, Z, points)
+        for i in range(K + 1):
+            for j in range(i + 1):
+                for lane in range(LANES):
                     for c in range(d):
-                        left[at, c] = points[i, c]
-                        right[at, c] = points[j, c]
-                    at += LANES
+                        left[at, c] = points[i * d + c, lane]
+                        right[at, c] = points[j * d + c, lane]
+                    at += 1
 
 
 @njit(cache=True, nogil=True)
-def condition(start, stop, rows, neighbors, padding, nugget, blocks, weights, variance):
+def _condition(
+    start, stop, rows, neighbors, padding, X, Z, formula, scale, blocks, nugget, n_noisier, more, weights, variance
+):
     K = neighbors.shape[1]
+    d = X.shape[1]
+    pairs = (K + 1) * (K + 2) // 2
     last = K * (K + 1) // 2
     own = np.empty((K + 1, LANES))
+    points, squares, scratch = np.empty(((K + 1) * d, LANES)), np.empty(pairs * LANES), np.empty(pairs * LANES)
+    block, no_slopes = np.empty((pairs, LANES)), np.empty((0, LANES))
     for group in range(start, stop):
-        A = blocks[group]
+        A = block
+        if len(blocks):
+            A = blocks[group]
+        else:
+            gather(group, rows, neighbors, padding, X, Z, points)
+            fill(points, d, formula, scale, squares, scratch, A, no_slopes)
         for lane in range(LANES):
-            missing = padding[rows[min(group * LANES + lane, len(rows) - 1)]]
+            z = rows[min(group * LANES + lane, len(rows) - 1)]
+            missing = padding[z]
             for i in range(K + 1):
                 row = i * (i + 1) // 2
                 for j in range(min(i, missing)):
                     A[row + j, lane] = 0.0
                 A[row + i, lane] = 1.0 if i < missing else A[row + i, lane] + nugget
+                if missing <= i < K and neighbors[z, i - missing] < n_noisier:
+                    A[row + i, lane] += more
             for i in range(K + 1):
                 own[i, lane] = A[last + i, lane]
         solve_last(A, K + 1)

@@ -12,11 +12,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from npvi.kernels import Stationary, distance_slopes, evaluate
+from npvi.kernels.compiled import NO_FORMULA, formula_of
 from npvi.parallel import over_chunks
 from npvi.precision import float64
-from npvi.priors.conditionals import PAIRS, list_distances, list_pairs, prepare
+from npvi.priors.conditionals import NO_BLOCKS, chunks, fill, gather, list_distances, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
-from npvi.sparse.lanes import LANES, solve_last
+from npvi.sparse.lanes import LANES, add_slopes, solve_last
 
 __all__ = ["PriorGradient", "expected_log_density_gradient"]
 
@@ -39,7 +40,7 @@ def expected_log_density_gradient(
 
     With u = (−b_i, 1) on (parents, i), C = Σ_s weights_s f fᵀ on the same block, r² = uᵀCu and t = (Σ_αα⁻¹ (C u)_α, 0)
     the gradient of ½[log d + r²/d] in the kernel block is G = (1 − r²/d)/(2d) u uᵀ − (u tᵀ + t uᵀ)/(2d), and only
-    the kernel function itself is differentiated, by a vector–Jacobian product with G.
+    the kernel function itself is differentiated: what is wanted is the sum over the entries of G times that.
 
     Parameters
     ----------
@@ -48,63 +49,78 @@ def expected_log_density_gradient(
     weights : (S,); one for a mean, 1/n for each of n draws.
     rows : positions to sum over, in any order; all by default. The sum is scaled up to all points.
     """
-    graph, kernel, X = prior.graph, prior.kernel, prior.X
-    K = graph.n_neighbors
-    pairs = (K + 1) * (K + 2) // 2
-    visit = graph.spatial if rows is None else rows
-    stationary = isinstance(kernel, Stationary)
-    scaled, padding = prepare(kernel, X, graph.parents)
+    visit = prior.graph.spatial if rows is None else rows
+    functions = np.ascontiguousarray(functions)
+    by_kind = _of_stationary if isinstance(prior.kernel, Stationary) else _of_any
+    kernel, nugget = by_kind(prior, functions, weights, visit)
+    scale = prior.graph.n_points / len(visit)
+    return PriorGradient(jax.tree.map(lambda slope: -scale * slope, kernel), -scale * nugget)
+
+
+def _of_stationary(
+    prior: NNGP, functions: NDArray[np.float64], weights: NDArray[np.float64], visit: NDArray[np.int32]
+) -> tuple[Any, float]:
+    """Σ G ∂Σ/∂θ by distances: r² falls with a length scale, ∂r²/∂ℓ_c = −2 (Δ_c/ℓ_c)²/ℓ_c, and Σ ∂Σ/∂variance is the
+    block itself without its nugget, of which (block) u = d e_last is known."""
+    kernel, parents, K = prior.kernel, prior.graph.parents, prior.graph.n_neighbors
+    assert isinstance(kernel, Stationary)
+    scaled, padding = prepare(kernel, prior.X, parents)
+    formula, scale = formula_of(kernel), float(kernel.variance)
+    given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, functions, weights)
+    traces, by_input = np.zeros(2), np.zeros(scaled.shape[1])
+    by_name: dict[str, float] = {}
+    for some in chunks(kernel, visit, K):
+        groups = -(-len(some) // LANES)
+        values = slopes = NO_BLOCKS
+        own: dict[str, NDArray[np.float64]] = {}
+        if formula == NO_FORMULA:
+            distances = np.empty((groups, n_pairs(K), LANES))
+            over_chunks(list_distances, groups, some, parents, padding, scaled, scaled, distances, grain=16)
+            *both, own = distance_slopes(kernel, distances.reshape(-1))
+            values, slopes = (part.reshape(distances.shape) for part in both)
+        others = np.array(list(own.values())).reshape(len(own), groups, n_pairs(K), LANES)
+        blocks = (formula, scale, values, slopes, others)
+        found = over_chunks(_along, groups, some, parents, padding, scaled, *blocks, *given, grain=16)
+        traces += sum(part[0] for part in found)
+        by_input += sum(part[1] for part in found)
+        for at, name in enumerate(own):
+            by_name[name] = by_name.get(name, 0.0) + sum(part[2][at] for part in found)
+    lengths = np.asarray(kernel.length_scale, dtype=np.float64)
+    in_lengths = -2.0 * by_input / lengths
+    gradient = jax.tree.map(np.zeros_like, kernel)
+    gradient.length_scale = in_lengths if lengths.ndim else np.asarray(in_lengths.sum())
+    gradient.variance = np.asarray(traces[1] / kernel.variance)
+    for name, slope in by_name.items():
+        setattr(gradient, name, np.asarray(slope))
+    return gradient, float(traces[0])
+
+
+def _of_any(
+    prior: NNGP, functions: NDArray[np.float64], weights: NDArray[np.float64], visit: NDArray[np.int32]
+) -> tuple[Any, float]:
+    """Σ G ∂Σ/∂θ by differentiating the kernel at pairs of points."""
+    kernel, X, parents, K = prior.kernel, prior.X, prior.graph.parents, prior.graph.n_neighbors
+    padding = prepare(kernel, X, parents)[1]
+    pairs = n_pairs(K)
     leaves, structure = jax.tree.flatten(kernel)
     totals = [np.zeros(np.shape(leaf)) for leaf in leaves]
-    in_scales = np.zeros(X.shape[1])
-    in_nugget = 0.0
-    step = max(1, PAIRS // (pairs * LANES)) * LANES
-    step = min(step, -(-len(visit) // LANES) * LANES)
-    functions = np.ascontiguousarray(functions)
-    for start in range(0, len(visit), step):
-        some = visit[start : start + step]
+    in_nugget, full = 0.0, 0
+    given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, functions, weights)
+    for some in chunks(kernel, visit, K):
         groups = -(-len(some) // LANES)
         size = groups * pairs * LANES
-        if stationary:
-            distances = np.empty(size)
-            over_chunks(list_distances, groups, some, graph.parents, padding, scaled, scaled, distances, grain=16)
-            values, slopes, in_leaves = distance_slopes(kernel, distances)
-        else:
-            # every chunk has the same size, so that one compilation serves; what is beyond `size` has weight 0
-            full = -(-step // LANES) * pairs * LANES
-            points = [np.zeros((full, X.shape[1])) for _ in range(2)]
-            over_chunks(list_pairs, groups, some, graph.parents, padding, X, X, *points, grain=16)
-            values = evaluate(kernel, points[0][:size], points[1][:size])
-        G = np.zeros(size if stationary else full)
-        arguments = (
-            some,
-            graph.parents,
-            padding,
-            prior.nugget,
-            prior.conditional_mean_weights,
-            prior.conditional_variance,
-            functions,
-            weights,
-            values.reshape(groups, pairs, LANES),
-            G[:size].reshape(groups, pairs, LANES),
-        )
-        in_nugget += sum(over_chunks(_block_gradient, groups, *arguments, grain=16))
-        if stationary:
-            found = [np.zeros(1) if part is None else G @ part for part in in_leaves]
-            tail = (G.reshape(groups, pairs, LANES), slopes.reshape(groups, pairs, LANES), scaled)
-            in_scales += sum(over_chunks(_along_inputs, groups, some, graph.parents, padding, *tail, grain=16))
-        else:
-            with float64():
-                found = _pull_back_pairs(structure, leaves, *points, G)
+        # every chunk has the size of the first, so that one compilation serves; what is beyond `size` has weight 0
+        full = full or size
+        points = [np.zeros((full, X.shape[1])) for _ in range(2)]
+        over_chunks(list_pairs, groups, some, parents, padding, X, X, *points, grain=16)
+        values = evaluate(kernel, points[0][:size], points[1][:size]).reshape(groups, pairs, LANES)
+        G = np.zeros(full)
+        blocks = G[:size].reshape(groups, pairs, LANES)
+        in_nugget += sum(over_chunks(_entries, groups, some, parents, padding, *given, values, blocks, grain=16))
+        with float64():
+            found = _pull_back_pairs(structure, leaves, *points, G)
         totals = [total + np.asarray(part) for total, part in zip(totals, found)]
-    scale = graph.n_points / len(visit)
-    gradient = jax.tree.unflatten(structure, [-scale * total for total in totals])
-    if isinstance(kernel, Stationary):
-        # r² falls with the length scale: ∂r²/∂ℓ_c = −2 (Δ_c/ℓ_c)²/ℓ_c
-        lengths = np.asarray(kernel.length_scale, dtype=np.float64)
-        by_input = 2.0 * scale * in_scales / lengths
-        gradient.length_scale = by_input if lengths.ndim else np.asarray(by_input.sum())
-    return PriorGradient(gradient, -scale * in_nugget)
+    return jax.tree.unflatten(structure, totals), float(in_nugget)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -115,95 +131,134 @@ def _pull_back_pairs(structure: Any, leaves: list, left: jax.Array, right: jax.A
     return jax.vjp(covariance, leaves)[1](G)[0]
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _dot(x, y):
+    total = 0.0
+    for s in range(len(x)):
+        total += x[s] * y[s]
+    return total
+
+
 @njit(cache=True, nogil=True)
-def _block_gradient(start, stop, rows, parents, padding, nugget, b, d, functions, weights, blocks, G):
+def _vectors(group, rows, parents, padding, nugget, b, d, functions, weights, A, e, u, p):
+    """u and p of eight blocks, with which G = u pᵀ + p uᵀ: p = (1 − r²/d)/(4d) u − t/(2d). Overwrites the blocks A."""
+    K = parents.shape[1]
+    S = functions.shape[1]
+    last = K * (K + 1) // 2
+    for lane in range(LANES):
+        z = rows[min(group * LANES + lane, len(rows) - 1)]
+        missing = padding[z]
+        for i in range(K + 1):
+            row = i * (i + 1) // 2
+            for j in range(min(i, missing)):
+                A[row + j, lane] = 0.0
+            A[row + i, lane] = 1.0 if i < missing else A[row + i, lane] + nugget
+            u[i, lane] = 0.0
+            A[last + i, lane] = 0.0
+        for s in range(S):
+            e[s] = functions[z, s]
+        for i in range(missing, K):
+            j, weight = parents[z, i - missing], b[z, i - missing]
+            u[i, lane] = -weight
+            for s in range(S):
+                e[s] -= weight * functions[j, s]
+        u[K, lane] = 1.0
+        squares = 0.0
+        for s in range(S):
+            squares += weights[s] * e[s] * e[s]
+            e[s] *= weights[s]
+        # the right-hand side (C u)_α takes the place of the last row, under a pivot that is surely positive
+        bound = 1.0
+        for i in range(missing, K):
+            value = _dot(functions[parents[z, i - missing]], e)
+            A[last + i, lane] = value
+            bound += value * value
+        A[last + K, lane] = bound * 1e30
+        p[K, lane] = (1.0 - squares / d[z]) / (4.0 * d[z])
+    solve_last(A, K + 1)
+    for lane in range(LANES):
+        here = group * LANES + lane
+        z = rows[min(here, len(rows) - 1)]
+        live = 1.0 if here < len(rows) else 0.0  # the last group is filled up with repeats
+        share, half = p[K, lane], 0.5 / d[z]
+        for i in range(K):
+            t = A[last + i, lane] if i >= padding[z] else 0.0
+            p[i, lane] = live * (share * u[i, lane] - half * t)
+        p[K, lane] = live * share
+
+
+@njit(cache=True, nogil=True)
+def _along(
+    start,
+    stop,
+    rows,
+    parents,
+    padding,
+    scaled,
+    formula,
+    scale,
+    blocks,
+    slopes,
+    others,
+    nugget,
+    b,
+    d,
+    functions,
+    weights,
+):
+    """tr G and tr G(block − nugget); Σ G · slopes · (Δ_c)² for each input c; Σ G · other for each of `others`."""
+    K = parents.shape[1]
+    n_inputs = scaled.shape[1]
+    pairs = (K + 1) * (K + 2) // 2
+    e = np.empty(functions.shape[1])
+    u, p = np.empty((K + 1, LANES)), np.empty((K + 1, LANES))
+    points, squares, scratch = np.empty(((K + 1) * n_inputs, LANES)), np.empty(pairs * LANES), np.empty(pairs * LANES)
+    block, along = np.empty((pairs, LANES)), np.empty((pairs, LANES))
+    traces, by_input, by_other = np.zeros(2), np.zeros((n_inputs, LANES)), np.zeros(len(others))
+    for group in range(start, stop):
+        gather(group, rows, parents, padding, scaled, scaled, points)
+        A, slope = block, along
+        if len(blocks):
+            A, slope = blocks[group], slopes[group]
+        else:
+            fill(points, n_inputs, formula, scale, squares, scratch, A, slope)
+        _vectors(group, rows, parents, padding, nugget, b, d, functions, weights, A, e, u, p)
+        for i in range(K + 1):
+            add_slopes(points, u, p, i, n_inputs, slope, i * (i + 1) // 2, by_input)  # type: ignore[call-arg]
+        for lane in range(LANES):
+            trace = 0.0
+            for i in range(K + 1):
+                trace += 2.0 * u[i, lane] * p[i, lane]
+            z = rows[min(group * LANES + lane, len(rows) - 1)]
+            traces[0] += trace
+            traces[1] += 2.0 * d[z] * p[K, lane] - nugget * trace
+        for k in range(len(others)):
+            for i in range(K + 1):
+                for j in range(i + 1):
+                    for lane in range(LANES):
+                        entry = u[i, lane] * p[j, lane] + p[i, lane] * u[j, lane]
+                        by_other[k] += entry * others[k, group, i * (i + 1) // 2 + j, lane] * (1.0 if i == j else 2.0)
+    return traces, 2.0 * by_input.sum(axis=1), by_other
+
+
+@njit(cache=True, nogil=True)
+def _entries(start, stop, rows, parents, padding, nugget, b, d, functions, weights, blocks, G):
     """Fill G, the gradient of Σ ½[log d + r²/d] in every entry of the lower triangles; return that in the nugget.
 
     An entry off the diagonal stands for two of the matrix.
     """
     K = parents.shape[1]
-    S = functions.shape[1]
-    last = K * (K + 1) // 2
-    u = np.empty((K + 1, LANES))
-    t = np.empty((K + 1, LANES))
-    e = np.empty(S)
-    half = np.empty(LANES)
+    e = np.empty(functions.shape[1])
+    u, p = np.empty((K + 1, LANES)), np.empty((K + 1, LANES))
     in_nugget = 0.0
     for group in range(start, stop):
-        A = blocks[group]
-        for lane in range(LANES):
-            z = rows[min(group * LANES + lane, len(rows) - 1)]
-            missing = padding[z]
-            for i in range(K + 1):
-                row = i * (i + 1) // 2
-                for j in range(min(i, missing)):
-                    A[row + j, lane] = 0.0
-                A[row + i, lane] = 1.0 if i < missing else A[row + i, lane] + nugget
-                u[i, lane] = 0.0
-                A[last + i, lane] = 0.0
-            for s in range(S):
-                e[s] = functions[z, s]
-            for i in range(missing, K):
-                j, weight = parents[z, i - missing], b[z, i - missing]
-                u[i, lane] = -weight
-                for s in range(S):
-                    e[s] -= weight * functions[j, s]
-            u[K, lane] = 1.0
-            squares = 0.0
-            for s in range(S):
-                squares += weights[s] * e[s] * e[s]
-                e[s] *= weights[s]
-            # the right-hand side (C u)_α takes the place of the last row, under a pivot that is surely positive
-            bound = 1.0
-            for i in range(missing, K):
-                j = parents[z, i - missing]
-                value = 0.0
-                for s in range(S):
-                    value += functions[j, s] * e[s]
-                A[last + i, lane] = value
-                bound += value * value
-            A[last + K, lane] = bound * 1e30
-            half[lane] = (1.0 - squares / d[z]) / (2.0 * d[z])
-        solve_last(A, K + 1)
-        for lane in range(LANES):
-            here = group * LANES + lane
-            z = rows[min(here, len(rows) - 1)]
-            missing = padding[z]
-            live = 1.0 if here < len(rows) else 0.0  # the last group is filled up with repeats
-            for i in range(K + 1):
-                t[i, lane] = A[last + i, lane] / (2.0 * d[z]) if missing <= i < K else 0.0
-            for i in range(K + 1):
-                row = i * (i + 1) // 2
-                for j in range(i + 1):
-                    value = half[lane] * u[i, lane] * u[j, lane]
-                    value -= u[i, lane] * t[j, lane] + t[i, lane] * u[j, lane]
+        _vectors(group, rows, parents, padding, nugget, b, d, functions, weights, blocks[group], e, u, p)
+        for i in range(K + 1):
+            row = i * (i + 1) // 2
+            for j in range(i + 1):
+                for lane in range(LANES):
+                    entry = u[i, lane] * p[j, lane] + p[i, lane] * u[j, lane]
                     if i == j:
-                        in_nugget += live * value
-                    else:
-                        value *= 2.0
-                    G[group, row + j, lane] = live * value
+                        in_nugget += entry
+                    G[group, row + j, lane] = entry if i == j else 2.0 * entry
     return in_nugget
-
-
-@njit(cache=True, nogil=True)
-def _along_inputs(start, stop, rows, parents, padding, G, slopes, scaled):
-    """Σ G · slopes · (Δ_c)² for each input c, over all pairs of all blocks."""
-    K = parents.shape[1]
-    d = scaled.shape[1]
-    total = np.zeros(d)
-    at = np.empty(K + 1, np.int64)
-    for group in range(start, stop):
-        for lane in range(min(LANES, len(rows) - group * LANES)):
-            z = rows[group * LANES + lane]
-            missing = padding[z]
-            for i in range(missing, K):
-                at[i] = parents[z, i - missing]
-            at[K] = z
-            for i in range(missing, K + 1):
-                row = i * (i + 1) // 2
-                for j in range(missing, i):
-                    slope = G[group, row + j, lane] * slopes[group, row + j, lane]
-                    for c in range(d):
-                        gap = scaled[at[i], c] - scaled[at[j], c]
-                        total[c] += slope * gap * gap
-    return total

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from npvi.graph.grid import grid_order
 from npvi.graph.search import arrange, search
 from npvi.graph.tree import build_tree
-from npvi.kernels import Kernel, Stationary, diagonal, evaluate, evaluate_distances
+from npvi.kernels import diagonal
 from npvi.parallel import over_chunks
-from npvi.priors.conditionals import PAIRS, condition, list_distances, list_pairs
-from npvi.sparse.lanes import LANES
+from npvi.priors.conditionals import conditionals
 
 if TYPE_CHECKING:
     from npvi.priors.nngp import NNGP
@@ -70,8 +69,9 @@ class JointPrediction:
         scale = float(diagonal(prior.kernel, points).max()) or 1.0
         nugget = max(prior.nugget, _LEAST * scale)
         kept = min(nugget, _MOST * scale)
-        self._weights, variance = _conditionals(
-            prior.kernel, nugget, kept, points, n, self._neighbors, np.asarray(Z)[self.visit]
+        new = np.asarray(Z)[self.visit]
+        self._weights, variance = conditionals(
+            prior.kernel, kept, points, self._neighbors, new, noisier=(n, nugget - kept)
         )
         self._deviation = np.sqrt(np.maximum(variance, 0.0))
         self.fresh_variance = nugget - kept
@@ -187,54 +187,6 @@ def _to_rows(start, stop, visit, nearest, n, coarse, neighbors):
         for s in range(nearest.shape[1]):
             j = nearest[visit[t], s]
             neighbors[t, s] = j if j < n else n + coarse[j - n]
-
-
-def _conditionals(
-    kernel: Kernel,
-    nugget: float,
-    kept: float,
-    points: NDArray[np.float64],
-    n: int,
-    neighbors: NDArray[np.int32],
-    Z: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """As `priors.conditionals`, with `nugget` for the first n of `points` and only `kept` for the others and for Z."""
-    m, K = neighbors.shape
-    pairs = (K + 1) * (K + 2) // 2
-    padding = np.count_nonzero(neighbors < 0, axis=1)
-    stationary = isinstance(kernel, Stationary)
-    if stationary:
-        points, Z = points / np.asarray(kernel.length_scale), Z / np.asarray(kernel.length_scale)
-    weights, variance = np.zeros((m, K)), np.empty(m)
-    step = max(1, PAIRS // (pairs * LANES)) * LANES
-    for start in range(0, m, step):
-        rows = np.arange(start, min(m, start + step), dtype=np.int32)
-        groups = -(-len(rows) // LANES)
-        size = groups * pairs * LANES
-        if stationary:
-            distances = np.empty(size)
-            over_chunks(list_distances, groups, rows, neighbors, padding, points, Z, distances, grain=16)
-            values = evaluate_distances(kernel, distances)
-        else:
-            left, right = np.empty((size, points.shape[1])), np.empty((size, points.shape[1]))
-            over_chunks(list_pairs, groups, rows, neighbors, padding, points, Z, left, right, grain=16)
-            values = evaluate(kernel, left, right)
-        blocks = values.reshape(groups, pairs, LANES)
-        over_chunks(_blur, groups, rows, neighbors, padding, n, nugget - kept, blocks, grain=16)
-        over_chunks(condition, groups, rows, neighbors, padding, kept, blocks, weights, variance, grain=16)
-    return weights, variance
-
-
-@njit(cache=True, nogil=True)
-def _blur(start, stop, rows, neighbors, padding, n, nugget, blocks):
-    """Add `nugget` to the diagonal of each block where the neighbour is one of the first n points."""
-    K = neighbors.shape[1]
-    for group in range(start, stop):
-        for lane in range(blocks.shape[2]):
-            z = rows[min(group * blocks.shape[2] + lane, len(rows) - 1)]
-            for i in range(padding[z], K):
-                if neighbors[z, i - padding[z]] < n:
-                    blocks[group, i * (i + 1) // 2 + i, lane] += nugget
 
 
 @njit(cache=True, nogil=True)

@@ -105,11 +105,12 @@ def _eliminate(
         own = root_diagonal[i] ** 2 + site_precision[i]
         pivot = own
         for e in range(child_ptr[i], child_ptr[i + 1]):
-            k, slot = child_row[e], child_slot[e]
+            k, slot = np.uintp(child_row[e]), child_slot[e]
             before, now = root_edges[k, slot], edges[k, slot]
             pivot += before * before - now * now
-            for s in range(slot):  # the parents of k that come before i
-                gathered[position[parents[k, s]] + 1] += root_edges[k, s] * before - edges[k, s] * now
+            for s in range(slot):  # the parents of k that come before i; unsigned, for want of a check for j < 0
+                at = np.uintp(position[np.uintp(parents[k, s])] + 1)
+                gathered[at] += root_edges[k, s] * before - edges[k, s] * now
         if not 0.0 < pivot < np.inf:
             broken[i] = True
             pivot = own

@@ -1,4 +1,4 @@
-"""Eight small Cholesky factorisations at once, one per SIMD lane.
+"""Eight small Cholesky factorisations at once, one per SIMD lane, and what goes with them.
 
 The prior's conditionals and the column sweep are both many small positive definite systems of nearly equal size. LAPACK
 spends most of its time on call overhead there; eight systems side by side keep the vector units full whatever their
@@ -12,9 +12,10 @@ from __future__ import annotations
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "solve_last"]
+__all__ = ["LANES", "add_slopes", "combine_1", "combine_4", "combine_8", "list_squares", "solve_last"]
 
 LANES = 8
 
@@ -150,6 +151,91 @@ def _reciprocal_root(typingctx, array, target):
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
+
+
+def _combiner(lanes):
+    """Intrinsic that adds up multiples of `lanes` neighbouring numbers in some rows."""
+    vector = ir.VectorType(ir.DoubleType(), lanes)
+
+    @intrinsic
+    def combine(typingctx, values, rows, start, stop, x, column, total):
+        """total[:lanes] = Σ values[e] · x[rows[e], column:column+lanes] over start ≤ e < stop."""
+        if any(array.layout != "C" for array in (values, rows, x, total)):
+            raise TypingError("arrays must be C-contiguous")
+        signature = types.void(values, rows, types.intp, types.intp, x, types.intp, total)
+
+        def codegen(context, builder, sig, args):
+            start, stop, column = args[2], args[3], args[5]
+            values, rows, x, total = (context.make_array(sig.args[k])(context, builder, args[k]) for k in (0, 1, 4, 6))
+            width = cgutils.unpack_tuple(builder, x.shape)[1]
+            undefined = ir.Constant(vector, ir.Undefined)
+            first = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+            found = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+            with cgutils.for_range_slice(builder, start, stop, start.type(1), start.type) as (e, _):
+                row = builder.sext(builder.load(builder.gep(rows.data, [e])), start.type)
+                at = builder.gep(x.data, [builder.add(builder.mul(row, width), column)])
+                right = builder.load(builder.bitcast(at, vector.as_pointer()))
+                right.align = 8
+                value = builder.load(builder.gep(values.data, [e]))
+                left = builder.shuffle_vector(
+                    builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first
+                )
+                product = builder.fmul(left, right, flags=("contract",))
+                builder.store(builder.fadd(product, builder.load(found), flags=("contract",)), found)
+            builder.store(builder.load(found), builder.bitcast(total.data, vector.as_pointer())).align = 8
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return combine
+
+
+combine_8, combine_4, combine_1 = _combiner(8), _combiner(4), _combiner(1)
+
+
+@intrinsic
+def list_squares(typingctx, points, i, d, squares, at):
+    """squares[at+j] = Σ_{c<d} (points[i·d+c] − points[j·d+c])² for j ≤ i, lane by lane."""
+    signature = types.void(points, types.intp, types.intp, squares, types.intp)
+
+    def codegen(context, builder, sig, args):
+        points, squares = (_Rows(context, builder, sig.args[k], args[k]) for k in (0, 3))
+        i, d, at = args[1], args[2], args[4]
+        own = builder.mul(i, d)
+        total = cgutils.alloca_once(builder, points.vector)
+        with points.loop(i.type(0), builder.add(i, i.type(1)), 1) as (j, _):
+            other = builder.mul(j, d)
+            builder.store(ir.Constant(points.vector, None), total)
+            with points.loop(d.type(0), d, 1) as (c, _):
+                gap = builder.fsub(points.load(builder.add(own, c)), points.load(builder.add(other, c)))
+                builder.store(points.multiply_add(gap, gap, builder.load(total)), total)
+            squares.store(builder.load(total), builder.add(at, j))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def add_slopes(typingctx, points, u, p, i, d, slopes, at, totals):
+    """totals[c] += Σ_{j<i} (u_i p_j + p_i u_j) slopes[at+j] (points[i·d+c] − points[j·d+c])², lane by lane."""
+    signature = types.void(points, u, p, types.intp, types.intp, slopes, types.intp, totals)
+
+    def codegen(context, builder, sig, args):
+        points, u, p, slopes, totals = (_Rows(context, builder, sig.args[k], args[k]) for k in (0, 1, 2, 5, 7))
+        i, d, at = args[3], args[4], args[6]
+        own = builder.mul(i, d)
+        u_i, p_i = u.load(i), p.load(i)
+        with points.loop(i.type(0), i, 1) as (j, _):
+            other = builder.mul(j, d)
+            both = points.multiply_add(u_i, p.load(j), builder.fmul(p_i, u.load(j)))
+            weight = builder.fmul(both, slopes.load(builder.add(at, j)))
+            with points.loop(d.type(0), d, 1) as (c, _):
+                gap = builder.fsub(points.load(builder.add(own, c)), points.load(builder.add(other, c)))
+                product = builder.fmul(weight, gap)
+                totals.store(points.multiply_add(product, gap, totals.load(c)), c)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

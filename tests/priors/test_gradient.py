@@ -9,7 +9,8 @@ from npvi.graph import build_graph
 from npvi.kernels import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
 from npvi.parallel import threads
 from npvi.priors import NNGP
-from npvi.priors.gradient import expected_log_density_gradient
+from npvi.priors.gradient import expected_log_density_gradient, marginal_gradient
+from npvi.sparse import zero_fill_factor
 
 KERNELS = {
     "matern12, ard": Matern12([0.3, 0.6], 1.3),
@@ -34,16 +35,44 @@ def names(kernel):
     return [name for name, value in kernel.get_params(deep=True).items() if isinstance(value, float | list)]
 
 
-@pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize(("n", "K"), [(60, 7), (9, 20), (300, 3)])
-def test_against_differences(name, n, K):
-    kernel = KERNELS[name]
+def made(n, K):
     rng = np.random.default_rng(n)
     X = rng.random((n, 2))
     X[1] = X[0]  # a repeated point
     graph = build_graph(X, K)
-    X, functions = X[graph.order], rng.standard_normal((n, 5))
+    return X[graph.order], graph, rng
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("n", "K"), [(60, 7), (9, 20), (300, 3)])
+def test_against_differences(name, n, K):
+    kernel = KERNELS[name]
+    X, graph, rng = made(n, K)
+    functions = rng.standard_normal((n, 5))
     found = expected_log_density_gradient(NNGP(kernel, 0.05, X, graph), functions, WEIGHTS)
+    _check(found, kernel, lambda kernel, nugget: objective(kernel, nugget, X, graph, functions))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("n", "K"), [(60, 7), (9, 20), (300, 3), (40, 39)])
+def test_marginal_gradient_against_differences(name, n, K):
+    kernel = KERNELS[name]
+    X, graph, rng = made(n, K)
+    mean, w = rng.standard_normal(n), rng.exponential(size=n)
+
+    def marginal(kernel, nugget):
+        prior = NNGP(kernel, nugget, X, graph)
+        if n - 1 <= K:  # there the factor is that of P + W itself
+            determinant = np.linalg.slogdet(prior.block(np.arange(n)) + np.diag(w))[1]
+        else:
+            determinant = zero_fill_factor(prior.root, w).log_determinant()
+        return -0.5 * (prior.quadratic(mean) + prior.logdet + determinant)
+
+    prior = NNGP(kernel, 0.05, X, graph)
+    _check(marginal_gradient(prior, mean, zero_fill_factor(prior.root, w)), kernel, marginal)
+
+
+def _check(found, kernel, function):
     for parameter in names(kernel):
         derivatives = np.atleast_1d(found.kernel.get_params(deep=True)[parameter])
         value = kernel.get_params(deep=True)[parameter]
@@ -53,10 +82,10 @@ def test_against_differences(name, n, K):
                 moved = np.array(value, dtype=float)
                 moved[... if moved.ndim == 0 else at] *= np.exp(step)
                 changed = _with(kernel, parameter, moved.tolist())
-                ends.append(objective(changed, 0.05, X, graph, functions))
+                ends.append(function(changed, 0.05))
             along_log = derivative * np.atleast_1d(value)[at]
             assert along_log == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=2e-5, abs=1e-4), (parameter, at)
-    ends = [objective(kernel, 0.05 * np.exp(step), X, graph, functions) for step in (1e-5, -1e-5)]
+    ends = [function(kernel, 0.05 * np.exp(step)) for step in (1e-5, -1e-5)]
     assert found.nugget * 0.05 == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=2e-5, abs=1e-4)
 
 

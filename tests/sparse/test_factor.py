@@ -55,6 +55,25 @@ def test_it_matches_the_matrix_on_the_pattern(kernel):
     assert np.abs(U @ U.T - A).max() > 1e-6 * np.abs(A).max()  # and isn't the matrix itself
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("n", "K"), [(1, 1), (2, 1), (60, 3), (300, 10), (50, 49)])
+def test_gradient_of_its_determinant(kernel, n, K):
+    root = prior(n, K, kernel).root
+    rng = np.random.default_rng(n)
+    w = rng.exponential(size=n)
+    in_diagonal, in_edges = zero_fill_factor(root, w).log_determinant_gradient()
+    # relative changes: entries of a smooth kernel's root span many orders of magnitude
+    diagonal, edges = root.diagonal * rng.standard_normal(n), root.edges * rng.standard_normal(root.edges.shape)
+
+    def moved(step):
+        changed = Triangular(root.graph, root.diagonal + step * diagonal, root.edges + step * edges)
+        return zero_fill_factor(changed, w).log_determinant()
+
+    expected = (moved(1e-6) - moved(-1e-6)) / 2e-6
+    scale = np.abs(in_diagonal * diagonal).sum() + np.abs(in_edges * edges).sum()
+    assert in_diagonal @ diagonal + np.sum(in_edges * edges) == pytest.approx(expected, abs=1e-6 * scale)
+
+
 def test_threads_do_not_change_the_factor():
     model = prior(20_000, 4, "matern12")
     w = np.random.default_rng(5).exponential(size=20_000)

@@ -15,7 +15,7 @@ from .cases import triangular
 SHAPES = [(1, 1), (2, 1), (3, 2), (9, 8), (17, 4), (100, 99), (250, 10), (500, 30)]
 
 
-@pytest.mark.parametrize("right_hand_sides", [None, 1, 2, 33])
+@pytest.mark.parametrize("right_hand_sides", [None, 1, 2, 8, 15, 33])
 @pytest.mark.parametrize(("n", "K"), SHAPES)
 def test_products_and_solves_are_the_dense_ones(n, K, right_hand_sides):
     matrix = triangular(n, K, size=0.1)
@@ -56,7 +56,7 @@ def large():
     return triangular(20_000, 5, size=0.05)
 
 
-@pytest.mark.parametrize("shape", [(20_000,), (20_000, 3)])
+@pytest.mark.parametrize("shape", [(20_000,), (20_000, 3), (20_000, 16)])
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
 def test_many_points(large, n_threads, shape):
     x = np.random.default_rng(2).standard_normal(shape)

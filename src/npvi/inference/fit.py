@@ -10,7 +10,7 @@ is the same for both: it looks for the (μ, w) that agree with each other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ from npvi.inference.loop import ascend
 from npvi.inference.mean_function import MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver
 from npvi.posteriors import Posterior
-from npvi.priors import Prior
+from npvi.priors import PrecisionFactor, Prior
 
 __all__ = ["Covariance", "Family", "Fit", "Start", "fit_from_sites", "fit_posterior"]
 
@@ -40,6 +40,8 @@ class Fit:
     info: dict[str, Any]
     mean_function: MeanFunction
     solver: PrecisionSolver
+    factor: PrecisionFactor | None = field(default=None, kw_only=True)
+    """That of P + W, where it is as good as exact."""
 
     @cached_property
     def trend(self) -> Trend:
@@ -75,7 +77,7 @@ def fit_posterior(
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
-    problem = Problem(family, prior, data, mean_function, tolerances, thorough=enough == -np.inf)
+    problem = Problem(family, prior, data, mean_function, tolerances, enough)
     return _ascended(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
 
 
@@ -90,7 +92,7 @@ def fit_from_sites(
 ) -> Fit:
     """N(mean, V) with the best V for given site precisions w ≥ 0, and some iterations from there on."""
     prior, tolerances = mean_function.prior, (1e-7, 1e-7)
-    problem = Problem(family, prior, data, mean_function, tolerances, thorough=True)
+    problem = Problem(family, prior, data, mean_function, tolerances)
     state = problem.at(mean, family.covariance(site_precision))
     return _ascended(problem, state, tolerances, iterations, -np.inf, progress)
 
@@ -105,7 +107,8 @@ def _ascended(
     posterior = family.posterior(state.mean, state.covariance)
     w, factor = state.covariance.site_precision, state.covariance.precision_factor
     solver = PrecisionSolver(prior, np.maximum(w, 0.0), problem.log, max(1e-10, 1e-2 * family.solve_tolerance), factor)
-    return Fit(posterior, state.elbo, info, mean_function, solver)
+    exact = factor if getattr(state.covariance, "near", False) else None
+    return Fit(posterior, state.elbo, info, mean_function, solver, factor=exact)
 
 
 _GUARANTEES = {

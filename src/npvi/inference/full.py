@@ -47,6 +47,8 @@ class _Inverse:
     log_determinant: float
     draws: Any
     precision_factor: Any = None
+    near: bool = False
+    """Whether the factor is as good as exact."""
 
     def mismatch(self, w: Vector) -> float:
         # the equation is V⁻¹ = P + W; what is off by w − its w changes V_ii by that times V_ii²
@@ -168,7 +170,7 @@ class AllCovariances:
         correction = float(np.mean(logarithms))
         self._info["log_determinant_error"] = float(np.std(logarithms) / np.sqrt(len(logarithms)))
         log_determinant = -(factor.log_determinant() + correction)
-        return _Inverse(solver.site_precision, variance, log_determinant, draws, factor)
+        return _Inverse(solver.site_precision, variance, log_determinant, draws, factor, bool(near))
 
     def _diagonal(self, solver: PrecisionSolver) -> Vector:
         return self.prior.precision_diagonal + solver.site_precision

@@ -65,13 +65,14 @@ class Problem:
         data: Data,
         mean_function: MeanFunction,
         tolerances: tuple[float, float],
-        thorough: bool,
+        enough: float = -np.inf,
     ) -> None:
         self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
         # where V is right and the mean nearly so, the mean takes its last steps alone
         self._nearly, self._last = (_NEARLY, tolerances[1]), (np.inf, np.inf)
         # halving steps again and again, and others after that, are for those who want the optimum itself
-        self.thorough, self.shares = thorough, _SHARES if thorough else _SHARES[:3]
+        self.enough, self.thorough = enough, enough == -np.inf
+        self.shares = _SHARES if self.thorough else _SHARES[:3]
         self.log = SolverLog()
         self.relaxation = Relaxation(prior.graph.n_points)
 
@@ -121,7 +122,8 @@ class Problem:
         The means move together, held by P; each s_i is held by what the other points say of f_i, the precision
         c_i = 1/v_i − w_i, and is eliminated: (P̃ + W̃) δ = r with W̃ = −E_mm − E_ms²/b, b = c + 1/s² − E_ss. Steps for μ
         and V in turn crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero
-        count lies far down, and is wide). V is then found at the sites of the new (μ, s).
+        count lies far down, and is wide). V is then found at the sites of the new (μ, s). Where the step would gain
+        less than half of what is `enough`, the state is left as it is.
         """
         v, w = state.covariance.variance, state.covariance.site_precision
         sd = np.sqrt(v)
@@ -131,7 +133,11 @@ class Problem:
         bend_sd = others + 1.0 / v - np.minimum(at.in_sd_sd, 0.0)
         bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
         gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
-        step = self._mean_step(state.mean, gradient, self._solver(bend_mean, state.covariance.precision_factor))
+        slope = gradient - self.mean_function.penalty_gradient(state.mean)
+        step = self.mean_function.solve(self._solver(bend_mean, state.covariance.precision_factor), slope)
+        gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
+        if gain < 0.5 * self.enough and self.complete(state):
+            return state
         step_sd = (slope_sd + at.in_mean_sd * step) / bend_sd
         for share in self.shares:
             mean = state.mean + share * step

@@ -132,7 +132,8 @@ class Learner:
             report=report,
         )
         self.at_bound, self.gradient = space.at_bound(ascent.z), ascent.gradient
-        return _Found(model, found.graph, getattr(objective, "start", None), ascent.curvature, ascent.value)
+        start = getattr(objective, "start", None)
+        return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient)
 
     def choose_smoothness(self, table: Table, model: Model) -> list[_Found]:
         """A climb with the middle one, from there with a rougher one, and with a smoother one if that was no better.
@@ -177,7 +178,7 @@ class Learner:
         screened = []
         for found in chosen:
             objective, space = self.objective(part, found.graph, found.start), self.space(part, found.model)
-            matrix = information(objective, found.model, space, 0.1, central=False)
+            matrix = information(objective, found.model, space, 0.1, here=found.gradient)
             screened.append((found.model, _Information(matrix, len(part))))
         return screened
 
@@ -220,6 +221,7 @@ class _Found:
     start: Start | None = None
     curvature: NDArray | None = None
     value: float = -np.inf
+    gradient: NDArray | None = None
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class BoundObjective:
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         data, fit = self._fit(model)
         prior, posterior = fit.mean_function.prior, fit.posterior
-        found = model.structure.gradient(prior, fit.mean_function.centred(posterior.mean), posterior)
+        found = model.structure.gradient(prior, fit.mean_function.centred(posterior.mean), posterior, fit.factor)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
         slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, posterior.variance, data.row, data.weight)
         gradient |= {f"likelihood__{name}": slope for name, slope in slopes.items()}
@@ -236,9 +236,10 @@ def optimise(
 
 
 def information(
-    objective: Objective, model: Model, space: SearchSpace, step: float, central: bool = True
+    objective: Objective, model: Model, space: SearchSpace, step: float, here: Vector | None = None
 ) -> NDArray[np.float64]:
-    """Minus the second derivatives of the objective at a model, by differences of its gradient."""
+    """Minus the second derivatives of the objective at a model, by differences of its gradient: to both sides, or
+    to one where the gradient at the model itself is given as `here`."""
     z = space.vector()
 
     def gradient(z: Vector) -> Vector:
@@ -246,7 +247,6 @@ def information(
             warnings.simplefilter("ignore")
             return space.pull_back(z, objective(model.at(space.named(z)))[1])
 
-    here = gradient(z) if not central else None
     rows = []
     for e in step * np.eye(len(z)):
         if here is not None:

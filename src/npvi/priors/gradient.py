@@ -1,4 +1,4 @@
-"""The gradient of the prior's log density in the hyper-parameters, without differentiating a Cholesky factor."""
+"""Gradients of what depends on the prior's conditionals in the hyper-parameters."""
 
 from __future__ import annotations
 
@@ -17,17 +17,27 @@ from npvi.parallel import over_chunks
 from npvi.precision import float64
 from npvi.priors.conditionals import NO_BLOCKS, chunks, fill, gather, list_distances, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
+from npvi.sparse import ZeroFillFactor
 from npvi.sparse.lanes import LANES, add_slopes, solve_last
 
-__all__ = ["PriorGradient", "expected_log_density_gradient"]
+__all__ = ["PriorGradient", "expected_log_density_gradient", "marginal_gradient"]
 
 
 class PriorGradient(NamedTuple):
-    """Derivatives of E log p(f)."""
+    """Derivatives in the hyper-parameters."""
 
     kernel: Any
     """In each parameter of the kernel: an object like the kernel, with derivatives in the place of numbers."""
     nugget: float
+
+
+class _Sensitivity(NamedTuple):
+    """Derivatives of something in the conditionals of a nearest-neighbour prior."""
+
+    in_weights: NDArray[np.float64]
+    """In b, shape (N, K)."""
+    in_variance: NDArray[np.float64]
+    """In d, shape (N,)."""
 
 
 def expected_log_density_gradient(
@@ -38,10 +48,6 @@ def expected_log_density_gradient(
 ) -> PriorGradient:
     """∂/∂θ of Σ_i −½ [log d_i + Σ_s weights_s (f_i − b_iᵀ f_parents)²/d_i], f the columns of `functions`.
 
-    With u = (−b_i, 1) on (parents, i), C = Σ_s weights_s f fᵀ on the same block, r² = uᵀCu and t = (Σ_αα⁻¹ (C u)_α, 0)
-    the gradient of ½[log d + r²/d] in the kernel block is G = (1 − r²/d)/(2d) u uᵀ − (u tᵀ + t uᵀ)/(2d), and only
-    the kernel function itself is differentiated: what is wanted is the sum over the entries of G times that.
-
     Parameters
     ----------
     prior : NNGP, at the θ in question.
@@ -49,24 +55,58 @@ def expected_log_density_gradient(
     weights : (S,); one for a mean, 1/n for each of n draws.
     rows : positions to sum over, in any order; all by default. The sum is scaled up to all points.
     """
+    return _pull_back(prior, _of_log_density(prior, functions, weights, rows), rows)
+
+
+def marginal_gradient(prior: NNGP, mean: NDArray[np.float64], factor: ZeroFillFactor) -> PriorGradient:
+    """∂/∂θ of −½ meanᵀ P mean + ½ log |P| − ½ log |P + W|, for the factor U Uᵀ of P + W.
+
+    At the best q that is the gradient of the bound, as `expected_log_density_gradient` of mean and draws is, without
+    the noise of draws; but the factor must be as good as exact.
+    """
+    density = _of_log_density(prior, mean[:, None], np.ones(1))
+    in_diagonal, in_edges = factor.log_determinant_gradient()
+    d, root = prior.conditional_variance, prior.root
+    # T = D^{−½}(I − B)
+    in_root = in_diagonal * root.diagonal + np.einsum("ij,ij->i", in_edges, root.edges)
+    in_weights = density.in_weights + 0.5 * in_edges * root.diagonal[:, None]
+    return _pull_back(prior, _Sensitivity(in_weights, density.in_variance + 0.25 * in_root / d))
+
+
+def _of_log_density(
+    prior: NNGP, functions: NDArray[np.float64], weights: NDArray[np.float64], rows: NDArray[np.int32] | None = None
+) -> _Sensitivity:
+    """Of Σ_i −½ [log d_i + Σ_s weights_s (f_i − b_iᵀ f_parents)²/d_i] over `rows`."""
+    b, d = prior.conditional_mean_weights, prior.conditional_variance
+    found = _Sensitivity(np.zeros_like(b), np.zeros_like(d))
     visit = prior.graph.spatial if rows is None else rows
-    functions = np.ascontiguousarray(functions)
+    arguments = (visit, prior.graph.parents, b, d, np.ascontiguousarray(functions, dtype=np.float64), weights, *found)
+    over_chunks(_add_squares, len(visit), *arguments, grain=512)
+    return found
+
+
+def _pull_back(prior: NNGP, sensitivity: _Sensitivity, rows: NDArray[np.int32] | None = None) -> PriorGradient:
+    """From derivatives in the conditionals to those in the hyper-parameters.
+
+    With u = (−b_i, 1) on (parents, i), c and a the derivatives in d_i and b_i, the derivative in the kernel's block is
+    G = u pᵀ + p uᵀ with p = ½ (c u + (Σ_αα⁻¹ a, 0)), and only the kernel function itself is differentiated: what is
+    wanted is the sum over the entries of G times that.
+    """
+    visit = prior.graph.spatial if rows is None else rows
     by_kind = _of_stationary if isinstance(prior.kernel, Stationary) else _of_any
-    kernel, nugget = by_kind(prior, functions, weights, visit)
+    kernel, nugget = by_kind(prior, sensitivity, visit)
     scale = prior.graph.n_points / len(visit)
-    return PriorGradient(jax.tree.map(lambda slope: -scale * slope, kernel), -scale * nugget)
+    return PriorGradient(jax.tree.map(lambda slope: scale * slope, kernel), scale * nugget)
 
 
-def _of_stationary(
-    prior: NNGP, functions: NDArray[np.float64], weights: NDArray[np.float64], visit: NDArray[np.int32]
-) -> tuple[Any, float]:
+def _of_stationary(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) -> tuple[Any, float]:
     """Σ G ∂Σ/∂θ by distances: r² falls with a length scale, ∂r²/∂ℓ_c = −2 (Δ_c/ℓ_c)²/ℓ_c, and Σ ∂Σ/∂variance is the
     block itself without its nugget, of which (block) u = d e_last is known."""
     kernel, parents, K = prior.kernel, prior.graph.parents, prior.graph.n_neighbors
     assert isinstance(kernel, Stationary)
     scaled, padding = prepare(kernel, prior.X, parents)
     formula, scale = formula_of(kernel), float(kernel.variance)
-    given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, functions, weights)
+    given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, *sensitivity)
     traces, by_input = np.zeros(2), np.zeros(scaled.shape[1])
     by_name: dict[str, float] = {}
     for some in chunks(kernel, visit, K):
@@ -95,9 +135,7 @@ def _of_stationary(
     return gradient, float(traces[0])
 
 
-def _of_any(
-    prior: NNGP, functions: NDArray[np.float64], weights: NDArray[np.float64], visit: NDArray[np.int32]
-) -> tuple[Any, float]:
+def _of_any(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) -> tuple[Any, float]:
     """Σ G ∂Σ/∂θ by differentiating the kernel at pairs of points."""
     kernel, X, parents, K = prior.kernel, prior.X, prior.graph.parents, prior.graph.n_neighbors
     padding = prepare(kernel, X, parents)[1]
@@ -105,7 +143,7 @@ def _of_any(
     leaves, structure = jax.tree.flatten(kernel)
     totals = [np.zeros(np.shape(leaf)) for leaf in leaves]
     in_nugget, full = 0.0, 0
-    given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, functions, weights)
+    given = (prior.nugget, prior.conditional_mean_weights, *sensitivity)
     for some in chunks(kernel, visit, K):
         groups = -(-len(some) // LANES)
         size = groups * pairs * LANES
@@ -140,10 +178,35 @@ def _dot(x, y):
 
 
 @njit(cache=True, nogil=True)
-def _vectors(group, rows, parents, padding, nugget, b, d, functions, weights, A, e, u, p):
-    """u and p of eight blocks, with which G = u pᵀ + p uᵀ: p = (1 − r²/d)/(4d) u − t/(2d). Overwrites the blocks A."""
-    K = parents.shape[1]
+def _add_squares(start, stop, rows, parents, b, d, functions, weights, in_weights, in_variance):
     S = functions.shape[1]
+    e = np.empty(S)
+    for t in range(start, stop):
+        z = rows[t]
+        for s in range(S):
+            e[s] = functions[z, s]
+        for i in range(parents.shape[1]):
+            j = parents[z, i]
+            if j < 0:
+                break
+            for s in range(S):
+                e[s] -= b[z, i] * functions[j, s]
+        squares = 0.0
+        for s in range(S):
+            squares += weights[s] * e[s] * e[s]
+            e[s] *= weights[s] / d[z]
+        in_variance[z] += 0.5 * (squares / d[z] - 1.0) / d[z]
+        for i in range(parents.shape[1]):
+            j = parents[z, i]
+            if j < 0:
+                break
+            in_weights[z, i] += _dot(functions[j], e)
+
+
+@njit(cache=True, nogil=True)
+def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, A, u, p):
+    """u and p of a group. Overwrites the blocks A."""
+    K = parents.shape[1]
     last = K * (K + 1) // 2
     for lane in range(LANES):
         z = rows[min(group * LANES + lane, len(rows) - 1)]
@@ -155,36 +218,24 @@ def _vectors(group, rows, parents, padding, nugget, b, d, functions, weights, A,
             A[row + i, lane] = 1.0 if i < missing else A[row + i, lane] + nugget
             u[i, lane] = 0.0
             A[last + i, lane] = 0.0
-        for s in range(S):
-            e[s] = functions[z, s]
-        for i in range(missing, K):
-            j, weight = parents[z, i - missing], b[z, i - missing]
-            u[i, lane] = -weight
-            for s in range(S):
-                e[s] -= weight * functions[j, s]
-        u[K, lane] = 1.0
-        squares = 0.0
-        for s in range(S):
-            squares += weights[s] * e[s] * e[s]
-            e[s] *= weights[s]
-        # the right-hand side (C u)_α takes the place of the last row, under a pivot that is surely positive
+        # the right-hand side takes the place of the last row, under a pivot that is surely positive
         bound = 1.0
         for i in range(missing, K):
-            value = _dot(functions[parents[z, i - missing]], e)
+            u[i, lane] = -b[z, i - missing]
+            value = in_weights[z, i - missing]
             A[last + i, lane] = value
             bound += value * value
+        u[K, lane] = 1.0
         A[last + K, lane] = bound * 1e30
-        p[K, lane] = (1.0 - squares / d[z]) / (4.0 * d[z])
     solve_last(A, K + 1)
     for lane in range(LANES):
         here = group * LANES + lane
         z = rows[min(here, len(rows) - 1)]
-        live = 1.0 if here < len(rows) else 0.0  # the last group is filled up with repeats
-        share, half = p[K, lane], 0.5 / d[z]
+        half = 0.5 if here < len(rows) else 0.0  # the last group is filled up with repeats
         for i in range(K):
-            t = A[last + i, lane] if i >= padding[z] else 0.0
-            p[i, lane] = live * (share * u[i, lane] - half * t)
-        p[K, lane] = live * share
+            solved = A[last + i, lane] if i >= padding[z] else 0.0
+            p[i, lane] = half * (in_variance[z] * u[i, lane] + solved)
+        p[K, lane] = half * in_variance[z]
 
 
 @njit(cache=True, nogil=True)
@@ -203,14 +254,13 @@ def _along(
     nugget,
     b,
     d,
-    functions,
-    weights,
+    in_weights,
+    in_variance,
 ):
     """tr G and tr G(block − nugget); Σ G · slopes · (Δ_c)² for each input c; Σ G · other for each of `others`."""
     K = parents.shape[1]
     n_inputs = scaled.shape[1]
     pairs = (K + 1) * (K + 2) // 2
-    e = np.empty(functions.shape[1])
     u, p = np.empty((K + 1, LANES)), np.empty((K + 1, LANES))
     points, squares, scratch = np.empty(((K + 1) * n_inputs, LANES)), np.empty(pairs * LANES), np.empty(pairs * LANES)
     block, along = np.empty((pairs, LANES)), np.empty((pairs, LANES))
@@ -222,7 +272,7 @@ def _along(
             A, slope = blocks[group], slopes[group]
         else:
             fill(points, n_inputs, formula, scale, squares, scratch, A, slope)
-        _vectors(group, rows, parents, padding, nugget, b, d, functions, weights, A, e, u, p)
+        _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, A, u, p)
         for i in range(K + 1):
             add_slopes(points, u, p, i, n_inputs, slope, i * (i + 1) // 2, by_input)  # type: ignore[call-arg]
         for lane in range(LANES):
@@ -242,17 +292,16 @@ def _along(
 
 
 @njit(cache=True, nogil=True)
-def _entries(start, stop, rows, parents, padding, nugget, b, d, functions, weights, blocks, G):
-    """Fill G, the gradient of Σ ½[log d + r²/d] in every entry of the lower triangles; return that in the nugget.
+def _entries(start, stop, rows, parents, padding, nugget, b, in_weights, in_variance, blocks, G):
+    """Fill G, the derivatives in every entry of the lower triangles; return that in the nugget.
 
     An entry off the diagonal stands for two of the matrix.
     """
     K = parents.shape[1]
-    e = np.empty(functions.shape[1])
     u, p = np.empty((K + 1, LANES)), np.empty((K + 1, LANES))
     in_nugget = 0.0
     for group in range(start, stop):
-        _vectors(group, rows, parents, padding, nugget, b, d, functions, weights, blocks[group], e, u, p)
+        _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, blocks[group], u, p)
         for i in range(K + 1):
             row = i * (i + 1) // 2
             for j in range(i + 1):

@@ -18,10 +18,11 @@ from npvi.kernels import Kernel
 from npvi.posteriors import DrawsPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors.conditionals import conditionals
-from npvi.priors.gradient import PriorGradient, expected_log_density_gradient
+from npvi.priors.gradient import PriorGradient, expected_log_density_gradient, marginal_gradient
 from npvi.priors.low_rank import FITC, LowRank, Nystrom
 from npvi.priors.low_rank_gradient import low_rank_gradient
 from npvi.priors.nngp import NNGP
+from npvi.sparse import ZeroFillFactor
 
 __all__ = ["LOW_RANK", "InducingPoints", "NearestNeighbors", "Part", "Structure"]
 
@@ -68,8 +69,9 @@ class Structure(Protocol):
         """What the points at positions `rows` contribute to its log density."""
         ...
 
-    def gradient(self, prior: Any, mean: Vector, posterior: Any) -> PriorGradient:
-        """Of E log p(f) in the hyper-parameters, for f of mean `mean` with the covariance of `posterior`."""
+    def gradient(self, prior: Any, mean: Vector, posterior: Any, factor: Any = None) -> PriorGradient:
+        """Of E log p(f) in the hyper-parameters, for f of mean `mean` with the covariance (P + W)⁻¹ of `posterior`;
+        `factor` is one of P + W that is as good as exact, if there is one."""
         ...
 
 
@@ -93,8 +95,10 @@ class NearestNeighbors:
         """The sum over the conditionals of `rows`."""
         return _Conditionals(NNGP(kernel, nugget, X, graph, rows=rows), rows)
 
-    def gradient(self, prior: NNGP, mean: Vector, posterior: DrawsPosterior) -> PriorGradient:
-        """Of E log p(f), by the posterior's draws."""
+    def gradient(self, prior: NNGP, mean: Vector, posterior: DrawsPosterior, factor: Any = None) -> PriorGradient:
+        """Of E log p(f), by the factor or else by the posterior's draws."""
+        if isinstance(factor, ZeroFillFactor) and factor.root is prior.root and not len(factor.breakdowns):
+            return marginal_gradient(prior, mean, factor)
         draws = posterior.draws
         weights = np.append(1.0, np.full(draws.shape[1], 1.0 / draws.shape[1]))
         return expected_log_density_gradient(prior, np.column_stack([mean, draws]), weights)
@@ -133,7 +137,7 @@ class InducingPoints:
         # nobody will sweep over columns: the graph of all points does no harm
         return _Marginal(self.prior(kernel, nugget, X[rows], graph), rows, len(X) / len(rows))
 
-    def gradient(self, prior: LowRank, mean: Vector, posterior: LowRankPosterior) -> PriorGradient:
+    def gradient(self, prior: LowRank, mean: Vector, posterior: LowRankPosterior, factor: Any = None) -> PriorGradient:
         """Of E log p(f), exactly."""
         columns = posterior.factor.columns
         functions = np.column_stack([mean, columns])

@@ -21,6 +21,8 @@ class ZeroFillFactor:
 
     transpose: Triangular
     breakdowns: NDArray[np.int64]
+    root: Triangular | None = None
+    """T, where this is the factor of TᵀT + W by elimination."""
 
     def solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """(U Uᵀ)⁻¹ x: the preconditioner."""
@@ -34,6 +36,15 @@ class ZeroFillFactor:
     def log_determinant(self) -> float:
         """log |U Uᵀ|."""
         return 2.0 * float(np.log(self.transpose.diagonal).sum())
+
+    def log_determinant_gradient(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The derivatives of log |U Uᵀ| in the diagonal and the edges of T, breakdowns aside."""
+        assert self.root is not None
+        root, graph, n = self.root, self.root.graph, len(self.root.diagonal)
+        in_diagonal, in_edges, in_factor = np.zeros(n), np.zeros_like(root.edges), np.zeros_like(root.edges)
+        given = (root.diagonal, root.edges, self.transpose.diagonal, self.transpose.edges)
+        _unwind(graph.parents, *graph.children, *given, in_diagonal, in_edges, in_factor, scratch(n))
+        return in_diagonal, in_edges
 
 
 def zero_fill_factor(root: Triangular, site_precision: NDArray[np.float64]) -> ZeroFillFactor:
@@ -60,7 +71,7 @@ def zero_fill_factor(root: Triangular, site_precision: NDArray[np.float64]) -> Z
         _eliminate(start, stop, rows, *lists, *arrays, scratch(n))
 
     over_levels(graph, eliminate, wide=512, reverse=True)
-    return ZeroFillFactor(Triangular(graph, diagonal, edges), np.flatnonzero(broken))
+    return ZeroFillFactor(Triangular(graph, diagonal, edges), np.flatnonzero(broken), root)
 
 
 _local = threading.local()
@@ -124,3 +135,57 @@ def _eliminate(
             if not abs(edges[i, s]) < 1e100:  # earlier breakdowns have run away: drop what they left here
                 broken[i] = True
                 edges[i, s] = root_diagonal[i] * root_edges[i, s] / diagonal[i]
+
+
+@njit(cache=True, nogil=True)
+def _unwind(
+    parents,
+    child_ptr,
+    child_row,
+    child_slot,
+    root_diagonal,
+    root_edges,
+    diagonal,
+    edges,
+    in_root_diagonal,
+    in_root_edges,
+    in_edges,
+    position,
+):
+    """`_eliminate` backwards. `in_edges` holds the derivatives in the factor's edges, which are complete for i when all
+    of its parents have been here."""
+    K = parents.shape[1]
+    in_gathered = np.zeros(K + 1)  # as there, place 0 is for points that aren't parents of i
+    for i in range(len(parents)):
+        in_diagonal = 2.0 / diagonal[i]
+        for s in range(K):
+            in_gathered[s + 1] = 0.0
+        for s in range(K):
+            j = parents[i, s]
+            if j < 0:
+                break
+            position[j] = s
+            slope = in_edges[i, s] / diagonal[i]
+            in_gathered[s + 1] = slope
+            in_diagonal -= slope * edges[i, s]
+            in_root_diagonal[i] += slope * root_edges[i, s]
+            in_root_edges[i, s] += slope * root_diagonal[i]
+        in_pivot = 0.5 * in_diagonal / diagonal[i]
+        in_root_diagonal[i] += 2.0 * in_pivot * root_diagonal[i]
+        for e in range(child_ptr[i], child_ptr[i + 1]):
+            k, slot = np.uintp(child_row[e]), child_slot[e]
+            before, now = root_edges[k, slot], edges[k, slot]
+            in_before, in_now = 2.0 * in_pivot * before, 2.0 * in_pivot * now
+            for s in range(slot):
+                slope = in_gathered[np.uintp(position[np.uintp(parents[k, s])] + 1)]
+                in_before += slope * root_edges[k, s]
+                in_now += slope * edges[k, s]
+                in_root_edges[k, s] += slope * before
+                in_edges[k, s] -= slope * now
+            in_root_edges[k, slot] += in_before
+            in_edges[k, slot] -= in_now
+        for s in range(K):
+            j = parents[i, s]
+            if j < 0:
+                break
+            position[j] = -1

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from npvi.compiling import compiled
 from npvi.parallel import over_chunks
 
 __all__ = ["Children", "Graph", "Levels"]
@@ -166,7 +166,7 @@ class Graph:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pack(
     parents: np.ndarray,
     spatial: np.ndarray,
@@ -204,7 +204,7 @@ def _pack(
                 top -= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _renumber(
     start: int, stop: int, rows: np.ndarray, place: np.ndarray, parents: np.ndarray, renumbered: np.ndarray
 ) -> None:
@@ -221,7 +221,7 @@ def _renumber(
         renumbered[i, count:] = -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _transpose(parents: np.ndarray, pointer: np.ndarray, row: np.ndarray, slot: np.ndarray) -> None:
     n, k = parents.shape
     for i in range(n):
@@ -241,7 +241,7 @@ def _transpose(parents: np.ndarray, pointer: np.ndarray, row: np.ndarray, slot: 
     pointer[0] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _find_levels(parents: np.ndarray, level: np.ndarray) -> None:
     n, k = parents.shape
     for i in range(1, n):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from npvi.compiling import compiled
 
 __all__ = ["grid_order"]
 
@@ -27,7 +28,7 @@ def grid_order(X: np.ndarray, seed: int) -> np.ndarray:
     return shuffled[_coarse_to_fine(scaled, scaled.view(np.uint64), _LEVELS)]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _slot(table: np.ndarray, key: np.uint64) -> np.int64:
     """Where `key` is, or belongs, in an open-addressing table (its size a power of two, 0 is empty)."""
     mask = np.uint64(len(table) - 1)
@@ -37,14 +38,14 @@ def _slot(table: np.ndarray, key: np.uint64) -> np.int64:
     return np.int64(at)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mix(key: np.uint64, value: np.uint64) -> np.uint64:
     """Fold one integer into a 64-bit hash. A collision only makes a point wait for a later level."""
     key = (key ^ value) * np.uint64(0x9E3779B97F4A7C15)
     return (key ^ (key >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) | np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _coarse_to_fine(points: np.ndarray, bits: np.ndarray, levels: int) -> np.ndarray:
     """Order points in [0, 1)^D, given in random order; `bits` are the same coordinates as integers."""
     n, dimension = points.shape

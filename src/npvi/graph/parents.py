@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from npvi.compiling import compiled
 from npvi.graph.search import Arranged, search
 from npvi.parallel import over_chunks
 
@@ -52,7 +52,7 @@ def paper_parents(arranged: Arranged, k: int) -> np.ndarray:
     return parents
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort_ascending(row: np.ndarray, size: int) -> None:
     """Insertion sort: rows are short."""
     for i in range(1, size):
@@ -64,13 +64,13 @@ def _sort_ascending(row: np.ndarray, size: int) -> None:
         row[j] = value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sort_rows(start: int, stop: int, parents: np.ndarray) -> None:
     for i in range(start, stop):
         _sort_ascending(parents[i], min(i, parents.shape[1]))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _drop_self(start: int, stop: int, near: np.ndarray) -> None:
     """Take each point out of its own row, or the last entry where it is missing; the last column is void."""
     last = near.shape[1] - 1
@@ -82,7 +82,7 @@ def _drop_self(start: int, stop: int, near: np.ndarray) -> None:
             near[i, following] = near[i, following + 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _reverse_edges(near: np.ndarray, pointer: np.ndarray, source: np.ndarray) -> None:
     """For each point the earlier points that count it among their k nearest, ascending (CSR)."""
     n, k = near.shape[0], near.shape[1] - 1
@@ -103,7 +103,7 @@ def _reverse_edges(near: np.ndarray, pointer: np.ndarray, source: np.ndarray) ->
     pointer[0] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _trim(
     start: int,
     stop: int,
@@ -137,7 +137,7 @@ def _trim(
         counts[i] = count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _top_up(
     start: int, stop: int, points: np.ndarray, earlier: np.ndarray, counts: np.ndarray, parents: np.ndarray
 ) -> None:

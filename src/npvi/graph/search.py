@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from npvi.compiling import compiled
 from npvi.graph.tree import Tree
 from npvi.parallel import over_chunks
 
@@ -56,7 +56,7 @@ def arrange(tree: Tree, order: np.ndarray) -> Arranged:
     return Arranged(points, blocks, positions, first, tree.boxes, tree.depth)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _arrange_leaves(
     start: int,
     stop: int,
@@ -129,7 +129,7 @@ def search(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _search(
     start: int,
     stop: int,

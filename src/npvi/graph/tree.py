@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from npvi.compiling import compiled
 from npvi.parallel import over_chunks
 
 __all__ = ["LEAF_SIZE", "Tree", "build_tree"]
@@ -67,7 +67,7 @@ def build_tree(X: np.ndarray) -> Tree:
     return Tree(points, rows, boxes, depth)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _split(
     start: int,
     stop: int,
@@ -113,7 +113,7 @@ def _split(
                 top += 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _select(points: np.ndarray, rows: np.ndarray, lo: int, hi: int, middle: int, c: int) -> None:
     """Reorder [lo, hi) so that no point before `middle` exceeds one from `middle` on in coordinate c."""
     dimension = points.shape[1]

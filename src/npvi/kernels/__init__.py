@@ -3,7 +3,7 @@
 from npvi.kernels.base import Kernel
 from npvi.kernels.composition import Product, Scaled, Sum
 from npvi.kernels.custom import Custom
-from npvi.kernels.evaluation import diagonal, distance_slopes, evaluate, evaluate_distances, matrix
+from npvi.kernels.evaluation import diagonal, evaluate, evaluate_distances, matrix
 from npvi.kernels.inputs import EARTH_RADIUS, Sphere, Subset
 from npvi.kernels.linear import Constant, Linear
 from npvi.kernels.matern import Matern, Matern12, Matern32, Matern52
@@ -34,7 +34,6 @@ __all__ = [
     "Sum",
     "as_kernel",
     "diagonal",
-    "distance_slopes",
     "evaluate",
     "evaluate_distances",
     "matrix",

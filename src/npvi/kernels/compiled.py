@@ -1,4 +1,4 @@
-"""The most used correlations once more, as loops that stay in the cache: what learning spends its time on otherwise.
+"""The most used correlations once more, in vector instructions: what learning spends its time on otherwise.
 
 The formulas in JAX are what a kernel is; these are checked against them.
 """
@@ -8,25 +8,40 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from npvi.kernels.matern import SMOOTHNESS, Matern
 from npvi.kernels.rbf import RBF
 from npvi.kernels.stationary import Stationary
+from npvi.sparse.lanes import LANES, VectorRows
 
-__all__ = ["NO_FORMULA", "correlate", "formula_of"]
+__all__ = ["FORMULAS", "NO_FORMULA", "correlate", "formula_of"]
 
-NO_FORMULA, _EXPONENTIAL, _MATERN32, _MATERN52, _RBF = range(-1, 4)
-_FORMULAS = {
-    SMOOTHNESS[0.5]: _EXPONENTIAL,
-    SMOOTHNESS[1.5]: _MATERN32,
-    SMOOTHNESS[2.5]: _MATERN52,
-    RBF.correlation: _RBF,
-}
+#: of a kernel that has none
+NO_FORMULA = -1
+#: With s = |q| r, or r²/2 where q is negative: the covariance is (1 + a s + b s²) exp(−s), and its derivative in r² is
+#: (c + d s + e/s) exp(−s). A row is (q, a, b, c, d, e): Matérn-1/2, -3/2, -5/2, RBF.
+FORMULAS = np.array(
+    [
+        [1.0, 0.0, 0.0, 0.0, 0.0, -0.5],
+        [math.sqrt(3.0), 1.0, 0.0, -1.5, 0.0, 0.0],
+        [math.sqrt(5.0), 1.0, 1.0 / 3.0, -5.0 / 6.0, -5.0 / 6.0, 0.0],
+        [-1.0, 0.0, 0.0, -0.5, 0.0, 0.0],
+    ]
+)
+_NUMBERS = {function: at for at, function in enumerate((*SMOOTHNESS.values(), RBF.correlation))}
+
+#: log 2 in two parts, the first with so few digits that its multiples are exact
+_LOG2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+#: added to a number it leaves the nearest integer in the last bits
+_ROUND = 1.5 * 2.0**52
 
 
 def formula_of(kernel: object) -> int:
-    """Which of the loops is a kernel's correlation; `NO_FORMULA` where none is.
+    """Which of the formulas is a kernel's correlation; `NO_FORMULA` where none is.
 
     >>> from npvi.kernels import Matern52, RationalQuadratic
     >>> formula_of(Matern52()), formula_of(RationalQuadratic())
@@ -37,82 +52,96 @@ def formula_of(kernel: object) -> int:
     function = type(kernel).correlation
     if function is Matern.correlation:
         function = SMOOTHNESS[1.5 if kernel.smoothness is None else kernel.smoothness]  # type: ignore[attr-defined]
-    return _FORMULAS.get(function, NO_FORMULA)
+    return _NUMBERS.get(function, NO_FORMULA)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def correlate(formula, variance, squares, scratch, values, slopes):
-    """Covariances at squared scaled distances r² and their derivatives in r², into `values` and `slopes`.
+class _Vectors:
+    """Arithmetic on vectors of eight numbers, for the code generator below."""
 
-    All arrays are of shape (n,), but `slopes` may be empty: then they aren't wanted. `squares` is overwritten.
+    def __init__(self, builder):
+        self.builder = builder
+        self.double = ir.VectorType(ir.DoubleType(), LANES)
+        self.long = ir.VectorType(ir.IntType(64), LANES)
+
+    def constant(self, number):
+        return ir.Constant(self.double, [number] * LANES)
+
+    def everywhere(self, number):
+        undefined = ir.Constant(self.double, ir.Undefined)
+        first = self.builder.insert_element(undefined, number, ir.IntType(32)(0))
+        return self.builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
+
+    def times(self, x, y):
+        return self.builder.fmul(x, y, flags=("contract",))
+
+    def plus(self, x, y):
+        return self.builder.fadd(x, y, flags=("contract",))
+
+    def polynomial(self, x, *coefficients):
+        """In pairs, then pairs of pairs: a single chain would wait for itself."""
+        terms = list(coefficients)
+        while len(terms) > 1:
+            pairs = [terms[k : k + 2] for k in range(0, len(terms), 2)]
+            terms = [self.plus(pair[0], self.times(pair[1], x)) if len(pair) > 1 else pair[0] for pair in pairs]
+            x = self.times(x, x)
+        return terms[0]
+
+    def at_least(self, x, lowest):
+        lowest = self.constant(lowest)
+        return self.builder.select(self.builder.fcmp_ordered(">", x, lowest), x, lowest)
+
+    def square_root(self, x):
+        kind = ir.FunctionType(self.double, [self.double])
+        name = f"llvm.sqrt.v{LANES}f64"
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [x])
+
+    def exponential(self, x):
+        """exp(x) = 2ⁿ exp(x − n log 2), the last by its series, for x ≤ 0; exp(−700), no more than 0 for a covariance,
+        where it would be less."""
+        builder = self.builder
+        x = self.at_least(x, -700.0)
+        rounded = self.plus(self.times(x, self.constant(1.0 / math.log(2.0))), self.constant(_ROUND))
+        n = builder.fsub(rounded, self.constant(_ROUND))
+        for part in _LOG2:
+            x = self.plus(x, self.times(n, self.constant(-part)))
+        series = self.polynomial(x, *(self.constant(1.0 / math.factorial(k)) for k in range(14)))
+        shift, one = (ir.Constant(self.long, [number] * LANES) for number in (52, 1023 << 52))
+        power = builder.add(builder.shl(builder.bitcast(rounded, self.long), shift), one)
+        return builder.fmul(series, builder.bitcast(power, self.double))
+
+
+@intrinsic
+def correlate(typingctx, formula, variance, n, squares, values, slopes):
+    """Covariances at n times eight squared scaled distances r² and, where `slopes` isn't empty, derivatives in r².
+
+    `formula` is a row of `FORMULAS`.
     """
-    n = len(squares)
-    wanted = len(slopes) > 0
-    if formula == _RBF:
-        for k in range(n):
-            values[k] = -0.5 * squares[k]
-        _exponentials(values, scratch)
-        for k in range(n):
-            values[k] *= variance
-        if wanted:
-            for k in range(n):
-                slopes[k] = -0.5 * values[k]
-        return
-    steepness = math.sqrt(1.0 if formula == _EXPONENTIAL else 3.0 if formula == _MATERN32 else 5.0)
-    for k in range(n):
-        squares[k] = steepness * math.sqrt(squares[k])  # s, of which the formulas are made
-        values[k] = -squares[k]
-    _exponentials(values, scratch)
-    for k in range(n):
-        values[k] *= variance
-    if formula == _EXPONENTIAL:
-        if wanted:
-            for k in range(n):
-                slopes[k] = -0.5 * values[k] / squares[k] if squares[k] > 0.0 else 0.0
-    elif formula == _MATERN32:
-        if wanted:
-            for k in range(n):
-                slopes[k] = -1.5 * values[k]
-        for k in range(n):
-            values[k] *= 1.0 + squares[k]
-    else:
-        if wanted:
-            for k in range(n):
-                slopes[k] = (-5.0 / 6.0) * (1.0 + squares[k]) * values[k]
-        for k in range(n):
-            values[k] *= 1.0 + squares[k] + squares[k] * squares[k] / 3.0
+    signature = types.void(formula, types.float64, types.intp, squares, values, slopes)
 
+    def codegen(context, builder, sig, args):
+        vectors = _Vectors(builder)
+        squares, values, slopes = (VectorRows(context, builder, sig.args[k], args[k]) for k in (3, 4, 5))
+        n = args[2]
+        wanted = context.make_array(sig.args[5])(context, builder, args[5]).nitems
+        wanted = builder.icmp_signed(">", wanted, wanted.type(0))
+        numbers = context.make_array(sig.args[0])(context, builder, args[0]).data
+        q, *others = (builder.load(builder.gep(numbers, [n.type(k)])) for k in range(6))
+        a, b, c, d, e = map(vectors.everywhere, others)
+        by_distance = builder.fcmp_ordered(">", q, q.type(0.0))
+        q, variance = vectors.everywhere(q), vectors.everywhere(args[1])
+        with squares.loop(n.type(0), n, 1) as (k, _):
+            square = squares.load(k)
+            s = builder.select(
+                by_distance,
+                vectors.times(q, vectors.square_root(square)),
+                vectors.times(square, vectors.constant(0.5)),
+            )
+            decay = vectors.times(variance, vectors.exponential(builder.fsub(vectors.constant(0.0), s)))
+            values.store(vectors.times(decay, vectors.polynomial(s, vectors.constant(1.0), a, b)), k)
+            with builder.if_then(wanted):
+                # at 0 any number will do: it is multiplied by r²
+                inverse = builder.fdiv(e, vectors.at_least(s, 1e-150))
+                slopes.store(vectors.times(decay, vectors.plus(vectors.polynomial(s, c, d), inverse)), k)
+        return context.get_dummy_value()
 
-#: log 2 in two parts, the first with so few digits that its multiples are exact
-_LOG2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-_PER_LOG2 = 1.0 / math.log(2.0)
-#: added to a number it leaves the nearest integer in the last bits
-_ROUND = 1.5 * 2.0**52
-_TERMS = tuple(1.0 / math.factorial(k) for k in range(14))
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _exponentials(x, scratch):
-    """x ← exp(x) for x ≤ 0, in loops that compile to vector instructions, unlike calls of exp.
-
-    exp x = 2ⁿ exp(x − n log 2), the last by its series; below exp(−700), which no covariance can tell from 0, that.
-    """
-    bits = scratch.view(np.int64)
-    for k in range(len(x)):
-        x[k] = max(x[k], -700.0)
-        scratch[k] = x[k] * _PER_LOG2 + _ROUND
-    for k in range(len(x)):
-        n = scratch[k] - _ROUND
-        r = (x[k] - n * _LOG2[0]) - n * _LOG2[1]
-        # in pairs, then pairs of pairs: a single chain would wait for itself
-        r2 = r * r
-        r4 = r2 * r2
-        low = (1.0 + r) + r2 * (_TERMS[2] + r * _TERMS[3])
-        middle = (_TERMS[4] + r * _TERMS[5]) + r2 * (_TERMS[6] + r * _TERMS[7])
-        high = (_TERMS[8] + r * _TERMS[9]) + r2 * (_TERMS[10] + r * _TERMS[11])
-        highest = _TERMS[12] + r * _TERMS[13]
-        x[k] = low + r4 * (middle + r4 * (high + r4 * highest))
-    for k in range(len(x)):
-        bits[k] = (bits[k] << 52) + (1023 << 52)
-    for k in range(len(x)):
-        x[k] *= scratch[k]
+    return signature, codegen

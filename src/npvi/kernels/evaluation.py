@@ -12,7 +12,7 @@ from npvi.batching import map_rows
 from npvi.kernels.base import Kernel
 from npvi.kernels.stationary import Stationary
 
-__all__ = ["diagonal", "distance_slopes", "evaluate", "evaluate_distances", "matrix"]
+__all__ = ["diagonal", "evaluate", "evaluate_distances", "matrix"]
 
 _LARGEST = 2**17
 
@@ -66,39 +66,6 @@ def evaluate_distances(kernel: Stationary, r2: np.ndarray) -> np.ndarray:
     """
     leaves, structure = jax.tree.flatten(kernel)
     return map_rows(partial(_distances, structure, leaves), (r2,), largest=_LARGEST)[0]
-
-
-def distance_slopes(kernel: Stationary, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """The covariance at each squared scaled distance, its derivative there, and those in numbers of the kernel by name.
-
-    Length scales are in r², and the variance is a factor: neither is among those numbers.
-
-    >>> from npvi.kernels import RBF
-    >>> value, slope, _ = distance_slopes(RBF(variance=2.0), np.array([0.0]))
-    >>> value, slope
-    (array([2.]), array([-1.]))
-    """
-    leaves, structure = jax.tree.flatten(kernel)
-    known = (*kernel.static, "length_scale", "variance")
-    numbers = kernel.get_params(deep=False).items()
-    names = [name for name, value in numbers if name not in known and np.ndim(value) == 0]
-    function = partial(_slopes, (structure, tuple(names)), leaves)
-    value, slope, *others = map_rows(function, (r2,), results=2 + len(names), largest=_LARGEST)
-    return value, slope, dict(zip(names, others))
-
-
-@partial(jax.jit, static_argnums=0)
-def _slopes(static: Any, leaves: list, r2: jax.Array) -> tuple[jax.Array, ...]:
-    structure, names = static
-    kernel = jax.tree.unflatten(structure, leaves)
-
-    def covariance(r2: jax.Array, *numbers: jax.Array) -> jax.Array:
-        return kernel.variance * kernel.replace(**dict(zip(names, numbers))).correlation(r2)
-
-    numbers = [getattr(kernel, name) for name in names]
-    both = jax.value_and_grad(covariance, argnums=tuple(range(1 + len(names))))
-    value, slopes = jax.vmap(both, in_axes=(0, *(None for _ in names)))(r2, *numbers)
-    return value, *slopes
 
 
 def diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:

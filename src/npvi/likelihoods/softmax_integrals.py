@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from npvi.compiling import compiled
 from npvi.likelihoods.quadrature import MAX_NODES
 from npvi.parallel import over_chunks
 
@@ -124,7 +125,7 @@ def _along_lattice(r, u, weights, weighted_nodes, first, F, A, B):
         F[j], A[j], B[j] = 1.0 - missing, density, tilt
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _integrate(start, stop, mean, sd, tiers, offsets, nodes, weights, value, in_mean, in_sd):
     C = mean.shape[1]
     capacity = 64

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.parallel import over_chunks
 from npvi.training import Batches
@@ -134,7 +134,7 @@ def _layout(graph: Graph, points: NDArray[np.int32]) -> Layout:
     return Layout(jnp.asarray(nodes), jnp.asarray(places), jnp.asarray(columns), width)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _measure(start, stop, points, parents):
     """The most nodes that aren't points, and the most columns, of groups [start, stop)."""
     (n, k), size = parents.shape, points.shape[1]
@@ -150,7 +150,7 @@ def _measure(start, stop, points, parents):
     return most, widest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill(start, stop, points, parents, nodes, places, columns):
     (n, k), size = parents.shape, points.shape[1]
     place, number = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
@@ -165,7 +165,7 @@ def _fill(start, stop, points, parents, nodes, places, columns):
         _forget(nodes[g, :count], parents, place, number)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _collect(points, parents, place, nodes):
     """List the nodes of a group, write down where each is, and return how many there are."""
     count = len(points)
@@ -183,7 +183,7 @@ def _collect(points, parents, place, nodes):
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _number(nodes, parents, number, columns):
     """Number the columns in the order in which the rows of the nodes meet them, and return how many there are."""
     k = parents.shape[1]
@@ -200,7 +200,7 @@ def _number(nodes, parents, number, columns):
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _forget(nodes, parents, place, number):
     """Undo what a group has left in the two lists of all points."""
     for j in nodes:

@@ -13,10 +13,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from npvi import progress
+from npvi.compiling import compiled
 from npvi.graph import Graph, build_graph
 from npvi.inference.data import Data
 from npvi.inference.fit import Fit, Start, fit_posterior
@@ -141,7 +141,7 @@ def _piece(mean_function: MeanFunction, members: NDArray[np.int32], parents: NDA
     return _Piece(part, parents >= 0, place)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_up(inside, nearest, parents, place):
     """The parents that lie inside, and the nearest earlier points for those that don't; where the former ended up."""
     n, k = parents.shape

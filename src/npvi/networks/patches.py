@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.graph.tree import build_tree
 from npvi.parallel import over_chunks
@@ -73,7 +73,7 @@ def make_patches(coordinates: NDArray[np.float64], graph: Graph, core: int = 64,
     return patches
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill(start, stop, size_of_core, rows, near, graph_parents, members, core, parents, children, rank):
     n, k = graph_parents.shape
     size = members.shape[1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from npvi.compiling import compiled
 from npvi.parallel import over_chunks
 
 __all__ = ["DrawsPosterior"]
@@ -51,7 +51,7 @@ class DrawsPosterior:
         return self.mean[:, None] + self.draws @ mix
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _projected_variance(start, stop, neighbors, weights, draws, out):
     n_draws = draws.shape[1]
     total = np.empty(n_draws)

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.parallel import over_chunks
 from npvi.sparse import Triangular
@@ -89,7 +89,7 @@ def match_covariance(graph: Graph, V: ArrayLike) -> scipy.sparse.csr_array:
     return Triangular(graph, diagonal, edges).to_scipy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _match(parents, V, diagonal, edges):
     """Fill L; return (−1, 0), or the first row that fails and its L_ii²."""
     n, K = parents.shape
@@ -119,7 +119,7 @@ def _match(parents, V, diagonal, edges):
     return -1, 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _projected_variance(start, stop, neighbors, weights, parents, edges, diagonal, out):
     total = np.zeros(len(diagonal))
     for i in range(start, stop):

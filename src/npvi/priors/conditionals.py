@@ -10,30 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from npvi.compiling import compiled
 from npvi.kernels import Kernel, Stationary, evaluate, evaluate_distances
-from npvi.kernels.compiled import NO_FORMULA, correlate, formula_of
+from npvi.kernels.compiled import FORMULAS, NO_FORMULA, correlate, formula_of
 from npvi.parallel import over_chunks
 from npvi.sparse.lanes import LANES, list_squares, solve_last
 
-__all__ = [
-    "NO_BLOCKS",
-    "chunks",
-    "conditionals",
-    "fill",
-    "gather",
-    "list_distances",
-    "list_pairs",
-    "n_pairs",
-    "prepare",
-]
+__all__ = ["chunks", "conditionals", "fill", "gather", "list_pairs", "n_pairs", "prepare"]
 
 #: kernel values held at a time: more would be paged in anew for every chunk
 _PAIRS = 2**18
 #: where blocks are evaluated group by group
-NO_BLOCKS = np.empty((0, 0, LANES))
+_NO_BLOCKS = np.empty((0, 0, LANES))
 
 
 def conditionals(
@@ -69,7 +59,7 @@ def conditionals(
     formula, scale = formula_of(kernel), float(getattr(kernel, "variance", 1.0))
     weights, variance = np.zeros((m, K)), np.zeros(m)
     for rows in chunks(kernel, visit, K):
-        blocks = NO_BLOCKS if formula != NO_FORMULA else _blocks(kernel, rows, neighbors, padding, X, Z)
+        blocks = _NO_BLOCKS if formula != NO_FORMULA else _blocks(kernel, rows, neighbors, padding, X, Z)
         arguments = (rows, neighbors, padding, X, Z, formula, scale, blocks, nugget, *noisier, weights, variance)
         over_chunks(_condition, _n_groups(rows), *arguments, grain=16)
     return weights, variance
@@ -112,14 +102,14 @@ def _blocks(
     shape = (_n_groups(rows), n_pairs(neighbors.shape[1]), LANES)
     if isinstance(kernel, Stationary):
         distances = np.empty(shape)
-        over_chunks(list_distances, shape[0], rows, neighbors, padding, X, Z, distances, grain=16)
+        over_chunks(_list_distances, shape[0], rows, neighbors, padding, X, Z, distances, grain=16)
         return evaluate_distances(kernel, distances.reshape(-1)).reshape(shape)
     left, right = (np.empty((int(np.prod(shape)), X.shape[1])) for _ in range(2))
     over_chunks(list_pairs, shape[0], rows, neighbors, padding, X, Z, left, right, grain=16)
     return evaluate(kernel, left, right).reshape(shape)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather(group, rows, neighbors, padding, X, Z, points):
     """The points of a group, (K+1)·d coordinates for each lane; padding lies where z does."""
     K = neighbors.shape[1]
@@ -132,18 +122,16 @@ def gather(group, rows, neighbors, padding, X, Z, points):
                 points[i * d + c, lane] = X[neighbors[z, i - missing], c] if missing <= i < K else Z[z, c]
 
 
-@njit(cache=True, nogil=True)
-def fill(points, d, formula, variance, squares, scratch, block, slopes):
+@compiled
+def fill(points, d, formula, variance, squares, block, slopes):
     """The covariances of a group and, where `slopes` is not empty, their derivatives in r²."""
-    n = len(points) // d
-    for i in range(n):
+    for i in range(len(points) // d):
         list_squares(points, i, d, squares, i * (i + 1) // 2)  # type: ignore[call-arg]
-    size = block.size
-    correlate(formula, variance, squares, scratch, block.reshape(size), slopes.reshape(slopes.size))
+    correlate(FORMULAS[formula], variance, len(block), squares, block, slopes)  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True)
-def list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
+@compiled
+def _list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
     """Squared distances for every entry of the groups."""
     d = X.shape[1]
     points = np.empty(((neighbors.shape[1] + 1) * d, LANES))
@@ -153,7 +141,7 @@ def list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
             list_squares(points, i, d, distances[group], i * (i + 1) // 2)  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
     """The two points of every entry of the groups."""
     K = neighbors.shape[1]
@@ -171,7 +159,7 @@ def list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
                     at += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _condition(
     start, stop, rows, neighbors, padding, X, Z, formula, scale, blocks, nugget, n_noisier, more, weights, variance
 ):
@@ -180,15 +168,15 @@ def _condition(
     pairs = (K + 1) * (K + 2) // 2
     last = K * (K + 1) // 2
     own = np.empty((K + 1, LANES))
-    points, squares, scratch = np.empty(((K + 1) * d, LANES)), np.empty(pairs * LANES), np.empty(pairs * LANES)
-    block, no_slopes = np.empty((pairs, LANES)), np.empty((0, LANES))
+    points, squares, block = np.empty(((K + 1) * d, LANES)), np.empty((pairs, LANES)), np.empty((pairs, LANES))
+    no_slopes = np.empty((0, LANES))
     for group in range(start, stop):
         A = block
         if len(blocks):
             A = blocks[group]
         else:
             gather(group, rows, neighbors, padding, X, Z, points)
-            fill(points, d, formula, scale, squares, scratch, A, no_slopes)
+            fill(points, d, formula, scale, squares, A, no_slopes)
         for lane in range(LANES):
             z = rows[min(group * LANES + lane, len(rows) - 1)]
             missing = padding[z]

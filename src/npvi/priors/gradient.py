@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from npvi.kernels import Stationary, distance_slopes, evaluate
+from npvi.compiling import compiled
+from npvi.kernels import Stationary, evaluate
 from npvi.kernels.compiled import NO_FORMULA, formula_of
 from npvi.parallel import over_chunks
 from npvi.precision import float64
-from npvi.priors.conditionals import NO_BLOCKS, chunks, fill, gather, list_distances, list_pairs, n_pairs, prepare
+from npvi.priors.conditionals import chunks, fill, gather, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
 from npvi.sparse import ZeroFillFactor
 from npvi.sparse.lanes import LANES, add_slopes, solve_last
@@ -93,49 +93,31 @@ def _pull_back(prior: NNGP, sensitivity: _Sensitivity, rows: NDArray[np.int32] |
     wanted is the sum over the entries of G times that.
     """
     visit = prior.graph.spatial if rows is None else rows
-    by_kind = _of_stationary if isinstance(prior.kernel, Stationary) else _of_any
+    by_kind = _by_formula if formula_of(prior.kernel) != NO_FORMULA else _by_pairs
     kernel, nugget = by_kind(prior, sensitivity, visit)
     scale = prior.graph.n_points / len(visit)
     return PriorGradient(jax.tree.map(lambda slope: scale * slope, kernel), scale * nugget)
 
 
-def _of_stationary(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) -> tuple[Any, float]:
+def _by_formula(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) -> tuple[Any, float]:
     """Σ G ∂Σ/∂θ by distances: r² falls with a length scale, ∂r²/∂ℓ_c = −2 (Δ_c/ℓ_c)²/ℓ_c, and Σ ∂Σ/∂variance is the
     block itself without its nugget, of which (block) u = d e_last is known."""
-    kernel, parents, K = prior.kernel, prior.graph.parents, prior.graph.n_neighbors
+    kernel, parents = prior.kernel, prior.graph.parents
     assert isinstance(kernel, Stationary)
     scaled, padding = prepare(kernel, prior.X, parents)
-    formula, scale = formula_of(kernel), float(kernel.variance)
     given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, *sensitivity)
-    traces, by_input = np.zeros(2), np.zeros(scaled.shape[1])
-    by_name: dict[str, float] = {}
-    for some in chunks(kernel, visit, K):
-        groups = -(-len(some) // LANES)
-        values = slopes = NO_BLOCKS
-        own: dict[str, NDArray[np.float64]] = {}
-        if formula == NO_FORMULA:
-            distances = np.empty((groups, n_pairs(K), LANES))
-            over_chunks(list_distances, groups, some, parents, padding, scaled, scaled, distances, grain=16)
-            *both, own = distance_slopes(kernel, distances.reshape(-1))
-            values, slopes = (part.reshape(distances.shape) for part in both)
-        others = np.array(list(own.values())).reshape(len(own), groups, n_pairs(K), LANES)
-        blocks = (formula, scale, values, slopes, others)
-        found = over_chunks(_along, groups, some, parents, padding, scaled, *blocks, *given, grain=16)
-        traces += sum(part[0] for part in found)
-        by_input += sum(part[1] for part in found)
-        for at, name in enumerate(own):
-            by_name[name] = by_name.get(name, 0.0) + sum(part[2][at] for part in found)
+    arguments = (visit, parents, padding, scaled, formula_of(kernel), float(kernel.variance), *given)
+    found = over_chunks(_along, -(-len(visit) // LANES), *arguments, grain=16)
+    traces, by_input = (sum(parts) for parts in zip(*found))
     lengths = np.asarray(kernel.length_scale, dtype=np.float64)
-    in_lengths = -2.0 * by_input / lengths
+    in_lengths = -4.0 * by_input.sum(axis=1) / lengths
     gradient = jax.tree.map(np.zeros_like, kernel)
     gradient.length_scale = in_lengths if lengths.ndim else np.asarray(in_lengths.sum())
     gradient.variance = np.asarray(traces[1] / kernel.variance)
-    for name, slope in by_name.items():
-        setattr(gradient, name, np.asarray(slope))
     return gradient, float(traces[0])
 
 
-def _of_any(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) -> tuple[Any, float]:
+def _by_pairs(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) -> tuple[Any, float]:
     """Σ G ∂Σ/∂θ by differentiating the kernel at pairs of points."""
     kernel, X, parents, K = prior.kernel, prior.X, prior.graph.parents, prior.graph.n_neighbors
     padding = prepare(kernel, X, parents)[1]
@@ -169,15 +151,7 @@ def _pull_back_pairs(structure: Any, leaves: list, left: jax.Array, right: jax.A
     return jax.vjp(covariance, leaves)[1](G)[0]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _dot(x, y):
-    total = 0.0
-    for s in range(len(x)):
-        total += x[s] * y[s]
-    return total
-
-
-@njit(cache=True, nogil=True)
+@compiled
 def _add_squares(start, stop, rows, parents, b, d, functions, weights, in_weights, in_variance):
     S = functions.shape[1]
     e = np.empty(S)
@@ -200,10 +174,11 @@ def _add_squares(start, stop, rows, parents, b, d, functions, weights, in_weight
             j = parents[z, i]
             if j < 0:
                 break
-            in_weights[z, i] += _dot(functions[j], e)
+            for s in range(S):
+                in_weights[z, i] += functions[j, s] * e[s]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, A, u, p):
     """u and p of a group. Overwrites the blocks A."""
     K = parents.shape[1]
@@ -238,43 +213,22 @@ def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, 
         p[K, lane] = half * in_variance[z]
 
 
-@njit(cache=True, nogil=True)
-def _along(
-    start,
-    stop,
-    rows,
-    parents,
-    padding,
-    scaled,
-    formula,
-    scale,
-    blocks,
-    slopes,
-    others,
-    nugget,
-    b,
-    d,
-    in_weights,
-    in_variance,
-):
-    """tr G and tr G(block − nugget); Σ G · slopes · (Δ_c)² for each input c; Σ G · other for each of `others`."""
+@compiled
+def _along(start, stop, rows, parents, padding, scaled, formula, scale, nugget, b, d, in_weights, in_variance):
+    """tr G and tr G(block − nugget); half of Σ G · slopes · (Δ_c)² for each input c, lane by lane."""
     K = parents.shape[1]
     n_inputs = scaled.shape[1]
     pairs = (K + 1) * (K + 2) // 2
     u, p = np.empty((K + 1, LANES)), np.empty((K + 1, LANES))
-    points, squares, scratch = np.empty(((K + 1) * n_inputs, LANES)), np.empty(pairs * LANES), np.empty(pairs * LANES)
-    block, along = np.empty((pairs, LANES)), np.empty((pairs, LANES))
-    traces, by_input, by_other = np.zeros(2), np.zeros((n_inputs, LANES)), np.zeros(len(others))
+    points, squares = np.empty(((K + 1) * n_inputs, LANES)), np.empty((pairs, LANES))
+    A, slopes = np.empty((pairs, LANES)), np.empty((pairs, LANES))
+    traces, by_input = np.zeros(2), np.zeros((n_inputs, LANES))
     for group in range(start, stop):
         gather(group, rows, parents, padding, scaled, scaled, points)
-        A, slope = block, along
-        if len(blocks):
-            A, slope = blocks[group], slopes[group]
-        else:
-            fill(points, n_inputs, formula, scale, squares, scratch, A, slope)
+        fill(points, n_inputs, formula, scale, squares, A, slopes)
         _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, A, u, p)
         for i in range(K + 1):
-            add_slopes(points, u, p, i, n_inputs, slope, i * (i + 1) // 2, by_input)  # type: ignore[call-arg]
+            add_slopes(points, u, p, i, n_inputs, slopes, i * (i + 1) // 2, by_input)  # type: ignore[call-arg]
         for lane in range(LANES):
             trace = 0.0
             for i in range(K + 1):
@@ -282,16 +236,10 @@ def _along(
             z = rows[min(group * LANES + lane, len(rows) - 1)]
             traces[0] += trace
             traces[1] += 2.0 * d[z] * p[K, lane] - nugget * trace
-        for k in range(len(others)):
-            for i in range(K + 1):
-                for j in range(i + 1):
-                    for lane in range(LANES):
-                        entry = u[i, lane] * p[j, lane] + p[i, lane] * u[j, lane]
-                        by_other[k] += entry * others[k, group, i * (i + 1) // 2 + j, lane] * (1.0 if i == j else 2.0)
-    return traces, 2.0 * by_input.sum(axis=1), by_other
+    return traces, by_input
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _entries(start, stop, rows, parents, padding, nugget, b, in_weights, in_variance, blocks, G):
     """Fill G, the derivatives in every entry of the lower triangles; return that in the nugget.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from npvi.compiling import compiled
 from npvi.graph.grid import grid_order
 from npvi.graph.search import arrange, search
 from npvi.graph.tree import build_tree
@@ -152,7 +152,7 @@ def _arrange(coordinates, n, k):
     return coarse[visit], neighbors
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _visit(nearest, n, spatial, visit):
     """Positions (from n on, counted from 0) along `spatial`, those a point depends on before the point itself."""
     m, k = nearest.shape
@@ -181,7 +181,7 @@ def _visit(nearest, n, spatial, visit):
                 top -= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _to_rows(start, stop, visit, nearest, n, coarse, neighbors):
     for t in range(start, stop):
         for s in range(nearest.shape[1]):
@@ -189,7 +189,7 @@ def _to_rows(start, stop, visit, nearest, n, coarse, neighbors):
             neighbors[t, s] = j if j < n else n + coarse[j - n]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _propagate(start, stop, visit, neighbors, weights, deviation, f, x):
     """Columns [start, stop) of x: from noise to g, point by point along `visit`."""
     n = len(f)

@@ -6,9 +6,9 @@ import threading
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from npvi.compiling import compiled
 from npvi.sparse.levels import over_levels
 from npvi.sparse.triangular import Triangular
 
@@ -85,7 +85,7 @@ def scratch(n: int) -> NDArray[np.int32]:
     return array
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _eliminate(
     start,
     stop,
@@ -137,7 +137,7 @@ def _eliminate(
                 edges[i, s] = root_diagonal[i] * root_edges[i, s] / diagonal[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _unwind(
     parents,
     child_ptr,

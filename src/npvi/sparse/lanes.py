@@ -10,17 +10,19 @@ SLP pass), hence the intrinsics below: loops over LLVM vectors, which compile to
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "add_slopes", "combine_1", "combine_4", "combine_8", "list_squares", "solve_last"]
+from npvi.compiling import compiled
+
+__all__ = ["LANES", "VectorRows", "add_slopes", "combine_1", "combine_4", "combine_8", "list_squares", "solve_last"]
 
 LANES = 8
 
 
-class _Rows:
+class VectorRows:
     """The rows of a C-contiguous (…, LANES) array as LLVM vectors, for the code generators below."""
 
     vector = ir.VectorType(ir.DoubleType(), LANES)
@@ -55,7 +57,7 @@ def _columns_of(n_rows):
         signature = types.void(array, types.intp, types.intp, types.intp)
 
         def codegen(context, builder, sig, args):
-            rows = _Rows(context, builder, sig.args[0], args[0])
+            rows = VectorRows(context, builder, sig.args[0], args[0])
             starts, j = args[1 : 1 + n_rows], args[3]
             one = j.type(1)
             next_j = builder.add(j, one)
@@ -95,7 +97,7 @@ def _subtract_dot(typingctx, array, target, p, q, n):
     signature = types.void(array, types.intp, types.intp, types.intp, types.intp)
 
     def codegen(context, builder, sig, args):
-        rows = _Rows(context, builder, sig.args[0], args[0])
+        rows = VectorRows(context, builder, sig.args[0], args[0])
         target, p, q, n = args[1:]
         total = cgutils.alloca_once_value(builder, ir.Constant(rows.vector, None))
         with rows.loop(n.type(0), n, 1) as (k, _):
@@ -113,7 +115,7 @@ def _subtract_multiple(typingctx, array, target, p, by, n):
     signature = types.void(array, types.intp, types.intp, types.intp, types.intp)
 
     def codegen(context, builder, sig, args):
-        rows = _Rows(context, builder, sig.args[0], args[0])
+        rows = VectorRows(context, builder, sig.args[0], args[0])
         target, p, by, n = args[1:]
         factor = rows.load(by)
         with rows.loop(n.type(0), n, 1) as (k, _):
@@ -130,7 +132,7 @@ def _multiply(typingctx, array, target, by):
     """array[target] *= array[by], lane by lane."""
 
     def codegen(context, builder, sig, args):
-        rows = _Rows(context, builder, sig.args[0], args[0])
+        rows = VectorRows(context, builder, sig.args[0], args[0])
         rows.store(builder.fmul(rows.load(args[1]), rows.load(args[2])), args[1])
         return context.get_dummy_value()
 
@@ -142,7 +144,7 @@ def _reciprocal_root(typingctx, array, target):
     """array[target] = 1/√array[target], lane by lane (NaN for negative numbers)."""
 
     def codegen(context, builder, sig, args):
-        rows = _Rows(context, builder, sig.args[0], args[0])
+        rows = VectorRows(context, builder, sig.args[0], args[0])
         kind = ir.FunctionType(rows.vector, [rows.vector])
         sqrt = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{LANES}f64")
         root = builder.call(sqrt, [rows.load(args[1])])
@@ -199,7 +201,7 @@ def list_squares(typingctx, points, i, d, squares, at):
     signature = types.void(points, types.intp, types.intp, squares, types.intp)
 
     def codegen(context, builder, sig, args):
-        points, squares = (_Rows(context, builder, sig.args[k], args[k]) for k in (0, 3))
+        points, squares = (VectorRows(context, builder, sig.args[k], args[k]) for k in (0, 3))
         i, d, at = args[1], args[2], args[4]
         own = builder.mul(i, d)
         total = cgutils.alloca_once(builder, points.vector)
@@ -221,7 +223,7 @@ def add_slopes(typingctx, points, u, p, i, d, slopes, at, totals):
     signature = types.void(points, u, p, types.intp, types.intp, slopes, types.intp, totals)
 
     def codegen(context, builder, sig, args):
-        points, u, p, slopes, totals = (_Rows(context, builder, sig.args[k], args[k]) for k in (0, 1, 2, 5, 7))
+        points, u, p, slopes, totals = (VectorRows(context, builder, sig.args[k], args[k]) for k in (0, 1, 2, 5, 7))
         i, d, at = args[3], args[4], args[6]
         own = builder.mul(i, d)
         u_i, p_i = u.load(i), p.load(i)
@@ -238,7 +240,7 @@ def add_slopes(typingctx, points, u, p, i, d, slopes, at, totals):
     return signature, codegen
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def solve_last(A, n):
     """Factor A = C Cᵀ in place and solve for the last unknown's row; eight systems of size n.
 

@@ -10,6 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.parallel import over_chunks
 from npvi.sparse.sweep import LowerHalf, _sort
@@ -160,7 +161,7 @@ def low_rank_lower_half(graph: Graph, own_precision: Vector, A: Columns) -> Lowe
     return LowerHalf(graph, counts, ends, columns, values)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _entries(start, stop, order, parents, child_ptr, child_row, own_precision, A):
     """How many entries each row has, their columns ascending with the diagonal last, and their values."""
     counts = np.empty(stop - start, dtype=np.int64)
@@ -185,7 +186,7 @@ def _entries(start, stop, order, parents, child_ptr, child_row, own_precision, A
     return counts, columns, values
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _list(i, parents, child_ptr, child_row, seen, columns, first):
     """The parents of i, and the points before i that have one of them for a parent too: how many there are.
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.parallel import over_chunks
 from npvi.sparse.factor import scratch
@@ -92,7 +92,7 @@ def lower_half(root: Triangular) -> LowerHalf:
     return LowerHalf(graph, counts, ends, columns, values)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort(values, start, stop):
     """Sort values[start:stop] (Shell's method: for a hundred numbers as fast as NumPy's, and compiled in no time)."""
     for gap in (1750, 701, 301, 132, 57, 23, 10, 4, 1):
@@ -105,7 +105,7 @@ def _sort(values, start, stop):
             values[j] = value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _multiply(start, stop, order, parents, child_ptr, child_row, child_slot, diagonal, edges, position):
     K = parents.shape[1]
     bound = 0
@@ -161,7 +161,7 @@ def _multiply(start, stop, order, parents, child_ptr, child_row, child_slot, dia
     return counts, columns[:filled].copy(), values[:filled].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sweep(
     start,
     stop,
@@ -212,7 +212,7 @@ def _sweep(
                     edges[child_row[e], child_slot[e]] = -root * A[last + n - 1 - (b - e), lane]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gather(c, child_ptr, child_row, ends, columns, values, site_precision, position, blocks, start):
     """The lower triangle of (P+W)[S_c, S_c] from `start` on, children in ascending order, c itself last.
 
@@ -240,7 +240,7 @@ def _gather(c, child_ptr, child_row, ends, columns, values, site_precision, posi
     blocks[last + size - 1] = values[ends[c] - 1] + site_precision[c]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _interleave(A, n, lane, size, blocks, source):
     """Put a block of `size` into one lane of A, of size n, behind an identity that touches nothing."""
     padding = n - size
@@ -259,7 +259,7 @@ def _interleave(A, n, lane, size, blocks, source):
             source += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _stationarity(
     start,
     stop,

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 from numpy.typing import NDArray
 
+from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.parallel import over_chunks
 from npvi.sparse.lanes import combine_1, combine_4, combine_8
@@ -117,13 +117,13 @@ def _natural(n: int, reverse: bool) -> NDArray[np.int32]:
     return np.arange(n - 1, -1, -1, dtype=np.int32) if reverse else np.arange(n, dtype=np.int32)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pick(start, stop, rows, slots, edges, values):
     for e in range(start, stop):
         values[e] = edges[rows[e], slots[e]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _combine(values, rows, start, stop, x, a, b, total):
     """total[:b−a] = Σ values[e] · x[rows[e], a:b] over start ≤ e < stop."""
     r = a
@@ -138,7 +138,7 @@ def _combine(values, rows, start, stop, x, a, b, total):
         r += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _ends(parents, i):
     """Where the parents of i begin and end among those of all points in a row."""
     K = parents.shape[1]
@@ -148,7 +148,7 @@ def _ends(parents, i):
     return i * K, stop
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _dot(start, stop, parents, edges, diagonal, x, y):
     total = np.empty(x.shape[1])
     rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
@@ -159,7 +159,7 @@ def _dot(start, stop, parents, edges, diagonal, x, y):
             y[i, r] = diagonal[i] * x[i, r] + total[r]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _transpose_dot(start, stop, child_ptr, child_row, by_parent, diagonal, x, y):
     total = np.empty(x.shape[1])
     for j in range(start, stop):
@@ -168,7 +168,7 @@ def _transpose_dot(start, stop, child_ptr, child_row, by_parent, diagonal, x, y)
             y[j, r] = diagonal[j] * x[j, r] + total[r]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _forward(start, stop, order, parents, edges, diagonal, x, a, b):
     total = np.empty(b - a)
     rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
@@ -180,7 +180,7 @@ def _forward(start, stop, order, parents, edges, diagonal, x, a, b):
             x[i, r] = (x[i, r] - total[r - a]) / diagonal[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _backward(start, stop, order, child_ptr, child_row, by_parent, diagonal, x, a, b):
     total = np.empty(b - a)
     for t in range(start, stop):

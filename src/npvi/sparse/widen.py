@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.parallel import over_chunks
 from npvi.sparse.factor import scratch
@@ -35,7 +35,7 @@ def widened(root: Triangular, precision: LowerHalf) -> Triangular:
     return Triangular(Graph(graph.order, parents, graph.spatial), root.diagonal, edges)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal, parents, edges, position):
     K, width = old.shape[1], parents.shape[1]
     for i in range(start, stop):

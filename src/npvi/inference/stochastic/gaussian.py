@@ -8,8 +8,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numba import njit
 
+from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.parallel import over_chunks
 
@@ -106,7 +106,7 @@ def neighbourhoods(graph: Graph) -> Neighbourhoods:
     return Neighbourhoods(jnp.asarray(graph.parents), jnp.asarray(slots), max(widths))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill(start, stop, parents, slots):
     """Number the columns of points [start, stop) in the order in which they are met; return the largest count."""
     n, k = parents.shape

@@ -39,6 +39,14 @@ def test_values_and_slopes(kernel, n):
     assert np.isfinite(slopes[0, 0])  # whatever: it is multiplied by r² = 0
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_infinitely_far_is_nothing(kernel):
+    squares, values, slopes = np.full((1, 8), 1e308), np.empty((1, 8)), np.empty((1, 8))
+    correlated(formula_of(kernel), 1.7, squares, values, slopes)
+    assert np.abs(values).max() < 1e-290
+    assert np.abs(slopes).max() < 1e-290
+
+
 def test_a_formula_belongs_to_its_function():
     class Own(RBF):
         def correlation(self, r2):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from npvi.graph import build_graph
-from npvi.kernels import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
+from npvi.kernels import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, Stationary
 from npvi.parallel import threads
 from npvi.priors import NNGP
+from npvi.priors.conditionals import grain
 from npvi.priors.gradient import expected_log_density_gradient, marginal_gradient
 from npvi.sparse import zero_fill_factor
 
@@ -111,3 +113,27 @@ def test_rows_add_up_and_threads_make_no_difference():
         alone = expected_log_density_gradient(prior, functions, WEIGHTS)
     np.testing.assert_allclose(alone.kernel.length_scale, whole.kernel.length_scale, rtol=1e-10)
     np.testing.assert_allclose(alone.nugget, whole.nugget, rtol=1e-10)
+
+
+class Plain(Stationary):
+    """A user's own kernel, written without a thought for r = 0."""
+
+    def correlation(self, r2):
+        return jnp.exp(-jnp.sqrt(r2))
+
+
+def test_own_stationary_kernels_have_a_gradient_where_points_coincide():
+    X, graph, rng = made(60, 7)
+    functions = rng.standard_normal((60, 5))
+    own, ours = (
+        expected_log_density_gradient(NNGP(kernel, 0.05, X, graph), functions, WEIGHTS)
+        for kernel in (Plain([0.3, 0.6], 1.3), Matern12([0.3, 0.6], 1.3))
+    )
+    np.testing.assert_allclose(own.kernel.length_scale, ours.kernel.length_scale, rtol=1e-6)
+    np.testing.assert_allclose(own.kernel.variance, ours.kernel.variance, rtol=1e-6)
+    np.testing.assert_allclose(own.nugget, ours.nugget, rtol=1e-9)
+
+
+def test_many_neighbours_are_done_by_one_thread():
+    assert grain(1000, 20) == 16
+    assert grain(1000, 3000) == 1000

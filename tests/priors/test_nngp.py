@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import oracle
 from npvi.graph import build_graph
-from npvi.kernels import RBF, Linear, Matern12, Matern32, Matern52, RationalQuadratic, Subset
+from npvi.kernels import RBF, Kernel, Linear, Matern12, Matern32, Matern52, RationalQuadratic, Subset
 from npvi.priors import NNGP, NotPositiveDefiniteError
 
 KERNELS = {
@@ -188,3 +189,22 @@ def test_forgetting_the_precision_is_harmless():
     prior.forget_precision()
     P, _ = oracle.nngp_precision(covariance, prior.graph.parents)
     assert_close(prior.block(np.arange(30)), P)
+
+
+class PerInput(Kernel):
+    """Of a user: `variance` needn't be a number."""
+
+    def __init__(self, variance=(1.0, 2.0)):
+        self.variance = variance
+
+    def __call__(self, x, z):
+        return jnp.sum(jnp.asarray(self.variance) * jnp.exp(-jnp.abs(x - z)))
+
+
+@pytest.mark.parametrize("kernel", [Matern32(0.3), PerInput()], ids=["formula", "own"])
+def test_no_new_points_and_own_kernels(kernel):
+    X = np.random.default_rng(0).random((30, 2))
+    graph = build_graph(X, 5)
+    prior = NNGP(kernel, 0.1, X[graph.order], graph)
+    assert prior.conditional(np.empty((0, 2))).weights.shape == (0, 5)
+    assert np.isfinite(prior.logdet)

@@ -69,7 +69,7 @@ def fit_posterior(
     mean_function : the prior mean Hβ.
     start : warm start; by default y's own sites.
     tolerance : for both residuals, max-norms relative to the largest term of their equation.
-    enough : an iteration that raises the bound by less is the last one.
+    enough : an iteration that raises the bound by less is the last one; one that promises less than half is not made.
     progress : called with the numbers of each iteration.
 
     Notes

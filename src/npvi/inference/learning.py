@@ -34,7 +34,7 @@ __all__ = ["BoundObjective", "CollapsedObjective", "Model", "Objective", "can_co
 
 Vector = NDArray[np.float64]
 
-#: draws of the posterior for a gradient
+#: draws of the posterior for its variances, and for a gradient where the factor won't do
 _DRAWS = 32
 
 

@@ -43,7 +43,7 @@ def ascend(
     Parameters
     ----------
     tolerances : of the residuals of mean and covariance.
-    enough : an iteration that raises the bound by less is the last one.
+    enough : an iteration that raises the bound by less is the last one; one that promises less than half is not made.
     progress : called with the numbers of each iteration.
 
     Notes
@@ -68,7 +68,7 @@ def ascend(
             before = state
             state = problem.improve(state)
             done = converged()
-            if state is before:  # no step raises the bound any more: rounding is reached
+            if state is before:  # no step raises the bound any more (rounding is reached), or by enough
                 break
             if state.elbo - before.elbo < enough:
                 state = max(before, state, key=lambda one: one.elbo)

@@ -90,6 +90,10 @@ class _Vectors:
         lowest = self.constant(lowest)
         return self.builder.select(self.builder.fcmp_ordered(">", x, lowest), x, lowest)
 
+    def at_most(self, x, highest):
+        highest = self.constant(highest)
+        return self.builder.select(self.builder.fcmp_ordered("<", x, highest), x, highest)
+
     def square_root(self, x):
         kind = ir.FunctionType(self.double, [self.double])
         name = f"llvm.sqrt.v{LANES}f64"
@@ -136,6 +140,7 @@ def correlate(typingctx, formula, variance, n, squares, values, slopes):
                 vectors.times(q, vectors.square_root(square)),
                 vectors.times(square, vectors.constant(0.5)),
             )
+            s = vectors.at_most(s, 1e4)  # by far too much for anything but 0, and its square is finite
             decay = vectors.times(variance, vectors.exponential(builder.fsub(vectors.constant(0.0), s)))
             values.store(vectors.times(decay, vectors.polynomial(s, vectors.constant(1.0), a, b)), k)
             with builder.if_then(wanted):

@@ -18,10 +18,12 @@ from npvi.kernels.compiled import FORMULAS, NO_FORMULA, correlate, formula_of
 from npvi.parallel import over_chunks
 from npvi.sparse.lanes import LANES, list_squares, solve_last
 
-__all__ = ["chunks", "conditionals", "fill", "gather", "list_pairs", "n_pairs", "prepare"]
+__all__ = ["chunks", "conditionals", "fill", "gather", "grain", "list_pairs", "n_pairs", "prepare"]
 
 #: kernel values held at a time: more would be paged in anew for every chunk
 _PAIRS = 2**18
+#: kernel values held by all threads together
+_HELD = 2**25
 #: where blocks are evaluated group by group
 _NO_BLOCKS = np.empty((0, 0, LANES))
 
@@ -56,18 +58,19 @@ def conditionals(
     same = X is Z
     X, padding = prepare(kernel, X, neighbors)
     Z = X if same else prepare(kernel, Z, neighbors)[0]
-    formula, scale = formula_of(kernel), float(getattr(kernel, "variance", 1.0))
+    formula = formula_of(kernel)
+    scale = float(kernel.variance) if formula != NO_FORMULA else 1.0  # type: ignore[attr-defined]
     weights, variance = np.zeros((m, K)), np.zeros(m)
     for rows in chunks(kernel, visit, K):
         blocks = _NO_BLOCKS if formula != NO_FORMULA else _blocks(kernel, rows, neighbors, padding, X, Z)
         arguments = (rows, neighbors, padding, X, Z, formula, scale, blocks, nugget, *noisier, weights, variance)
-        over_chunks(_condition, _n_groups(rows), *arguments, grain=16)
+        over_chunks(_condition, _n_groups(rows), *arguments, grain=grain(_n_groups(rows), K))
     return weights, variance
 
 
 def chunks(kernel: Kernel, visit: NDArray[np.int32], K: int) -> Iterator[NDArray[np.int32]]:
     """The rows at a time, in whole groups: all, or as many as kernel values may be held of."""
-    step = max(1, _PAIRS // (n_pairs(K) * LANES)) * LANES if formula_of(kernel) == NO_FORMULA else len(visit)
+    step = max(1, _PAIRS // (n_pairs(K) * LANES)) * LANES if formula_of(kernel) == NO_FORMULA else max(1, len(visit))
     for start in range(0, len(visit), step):
         yield visit[start : start + step]
 
@@ -75,6 +78,11 @@ def chunks(kernel: Kernel, visit: NDArray[np.int32], K: int) -> Iterator[NDArray
 def n_pairs(K: int) -> int:
     """The entries of a block's lower triangle."""
     return (K + 1) * (K + 2) // 2
+
+
+def grain(groups: int, K: int) -> int:
+    """Groups that are worth a thread; all of them where there are so many neighbours that a single group is large."""
+    return max(16, -(-groups // max(1, _HELD // (n_pairs(K) * LANES))))
 
 
 def _n_groups(rows: NDArray[np.int32]) -> int:

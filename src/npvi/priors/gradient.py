@@ -15,7 +15,7 @@ from npvi.kernels import Stationary, evaluate
 from npvi.kernels.compiled import NO_FORMULA, formula_of
 from npvi.parallel import over_chunks
 from npvi.precision import float64
-from npvi.priors.conditionals import chunks, fill, gather, list_pairs, n_pairs, prepare
+from npvi.priors.conditionals import chunks, fill, gather, grain, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
 from npvi.sparse import ZeroFillFactor
 from npvi.sparse.lanes import LANES, add_slopes, solve_last
@@ -53,7 +53,7 @@ def expected_log_density_gradient(
     prior : NNGP, at the θ in question.
     functions : (N, S), in the graph's order; such as the mean of a posterior and draws of it.
     weights : (S,); one for a mean, 1/n for each of n draws.
-    rows : positions to sum over, in any order; all by default. The sum is scaled up to all points.
+    rows : positions to sum over, each once, in any order; all by default. The sum is scaled up to all points.
     """
     return _pull_back(prior, _of_log_density(prior, functions, weights, rows), rows)
 
@@ -107,7 +107,8 @@ def _by_formula(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]
     scaled, padding = prepare(kernel, prior.X, parents)
     given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, *sensitivity)
     arguments = (visit, parents, padding, scaled, formula_of(kernel), float(kernel.variance), *given)
-    found = over_chunks(_along, -(-len(visit) // LANES), *arguments, grain=16)
+    groups = -(-len(visit) // LANES)
+    found = over_chunks(_along, groups, *arguments, grain=grain(groups, prior.graph.n_neighbors))
     traces, by_input = (sum(parts) for parts in zip(*found))
     lengths = np.asarray(kernel.length_scale, dtype=np.float64)
     in_lengths = -4.0 * by_input.sum(axis=1) / lengths
@@ -134,6 +135,9 @@ def _by_pairs(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) 
         points = [np.zeros((full, X.shape[1])) for _ in range(2)]
         over_chunks(list_pairs, groups, some, parents, padding, X, X, *points, grain=16)
         values = evaluate(kernel, points[0][:size], points[1][:size]).reshape(groups, pairs, LANES)
+        if isinstance(kernel, Stationary):  # the root of a distance has no derivative at 0, and shouldn't need one
+            same = np.all(points[0] == points[1], axis=1)
+            points[1][same, 0] += 1e-9 * np.ravel(kernel.length_scale)[0]
         G = np.zeros(full)
         blocks = G[:size].reshape(groups, pairs, LANES)
         in_nugget += sum(over_chunks(_entries, groups, some, parents, padding, *given, values, blocks, grain=16))

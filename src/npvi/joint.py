@@ -24,7 +24,7 @@ _NUMBERS = 2**24
 class JointSampler:
     """Draws of f at new points under a fitted model: f at the training points first, then all new ones given those.
 
-    The means are the caller's: each from its K nearest training points, of which joint neighbours keep only some.
+    The means are the caller's: each from its nearest training points, of which joint neighbours keep only some.
     Draws add to them what deviates from the mean. Neighbours and weights are found when draws are first asked for.
 
     Parameters

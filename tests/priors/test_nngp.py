@@ -208,3 +208,20 @@ def test_no_new_points_and_own_kernels(kernel):
     prior = NNGP(kernel, 0.1, X[graph.order], graph)
     assert prior.conditional(np.empty((0, 2))).weights.shape == (0, 5)
     assert np.isfinite(prior.logdet)
+
+
+def test_in_a_gap_more_neighbours_say_more():
+    rng = np.random.default_rng(0)
+    X = rng.random((900, 2))
+    X = X[np.hypot(*(X - 0.5).T) > 0.25]
+    Z = 0.5 + 0.1 * rng.standard_normal((50, 2))
+    graph = build_graph(X, 10)
+    X = X[graph.order]
+    prior = NNGP(Matern12(0.5), 1e-6, X, graph)
+    f = rng.standard_normal(len(X)).cumsum() / 10.0  # anything
+    f = np.linalg.cholesky(oracle.matern12(X, X, 0.5) + 1e-6 * np.eye(len(X))) @ f
+    exact = oracle.matern12(Z, X, 0.5) @ np.linalg.solve(oracle.matern12(X, X, 0.5) + 1e-6 * np.eye(len(X)), f)
+    near, wide = (prior.conditional(Z, times) for times in (1, 3))
+    assert wide.weights.shape == (50, 30)
+    assert np.abs(wide.mean(f) - exact).mean() < 0.6 * np.abs(near.mean(f) - exact).mean()
+    assert (wide.variance <= near.variance + 1e-9).all()

@@ -153,8 +153,9 @@ class Prior(Protocol):
         """A `PrecisionFactor` of P + W."""
         ...
 
-    def conditional(self, Z: NDArray[np.float64]) -> Conditional:
-        """f at new points given f at the old ones, of each by itself."""
+    def conditional(self, Z: NDArray[np.float64], times: int = 1) -> Conditional:
+        """f at new points given f at the old ones, of each by itself; priors that look at neighbours look at `times` as
+        many."""
         ...
 
     def joint(self, Z: NDArray[np.float64], n_neighbors: int | None = None) -> Joint:

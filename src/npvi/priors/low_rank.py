@@ -116,7 +116,7 @@ class LowRank:
         u = cho_solve((self.inner, True), rng.standard_normal((self.inner.shape[0], n)) - self.features.T @ own)
         return own + (self.features @ u) / self.own_variance[:, None]
 
-    def conditional(self, Z: NDArray[np.float64]) -> LowRankConditional:
+    def conditional(self, Z: NDArray[np.float64], times: int = 1) -> LowRankConditional:
         """f at new points given f at X, by way of what f says about u: the nugget is fresh for every new row."""
         features, variance, _ = self._given_inducing(Z)
         weights = divided(features, self.inner)

@@ -113,10 +113,10 @@ class NNGP:
         """Draws with covariance P, shape (N, n)."""
         return self.root.transpose_dot(rng.standard_normal((self.graph.n_points, n)))
 
-    def conditional(self, Z: NDArray[np.float64]) -> NeighborConditional:
-        """f at new points given f at their nearest points of X: the nugget is fresh for every new row."""
+    def conditional(self, Z: NDArray[np.float64], times: int = 1) -> NeighborConditional:
+        """f at new points given f at their `times` K nearest points of X: the nugget is fresh for every new row."""
         n = self.graph.n_points
-        k = n if self.graph.n_neighbors >= n - 1 else self.graph.n_neighbors
+        k = n if self.graph.n_neighbors >= n - 1 else min(n, times * self.graph.n_neighbors)
         neighbors = self._index.query(self.kernel.coordinates(Z), k)
         weights, variance = conditionals(self.kernel, self.nugget, self.X, neighbors, Z)
         return NeighborConditional(neighbors, weights, np.maximum(variance, 0.0))

@@ -46,7 +46,8 @@ class GPRegressor(PredictsNumbers, BaseGP):
         How the paper's posterior is found: by closed forms, which is fast, or by the paper's stochastic gradients
         (AdaGrad on batches of rows); ``npvi.SGD(optimizer="adam", epochs=1000)`` has its settings.
     n_neighbors : int
-        Parents of each point, and training points that a prediction looks at. N − 1 or more means all.
+        Parents of each point. A prediction looks at as many training points, with ``method="full"`` at three times as
+        many. N − 1 or more means all.
     rule : {"nearest", "paper"}
         How parents are chosen.
     order : {"maximin", "grid", "random", "given"} or permutation

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph, NeighborIndex
 from npvi.kernels import Kernel, diagonal
+from npvi.kernels.compiled import NO_FORMULA, formula_of
 from npvi.priors.base import NeighborConditional, NotPositiveDefiniteError
 from npvi.priors.conditionals import conditionals
 from npvi.priors.joint import JointPrediction
@@ -64,7 +65,9 @@ class NNGP:
     ) -> None:
         self.kernel, self.nugget, self.X, self.graph = kernel, float(nugget), X, graph
         b, d = conditionals(kernel, self.nugget, X, graph.parents, X, graph.spatial if rows is None else rows)
-        self.marginal_variance = diagonal(kernel, X) + self.nugget
+        known = formula_of(kernel) != NO_FORMULA
+        prior = np.full(len(X), float(kernel.variance)) if known else diagonal(kernel, X)  # type: ignore[attr-defined]
+        self.marginal_variance = prior + self.nugget
         if rows is not None:
             others = np.ones(len(d), dtype=bool)
             others[rows] = False

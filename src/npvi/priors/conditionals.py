@@ -18,7 +18,7 @@ from npvi.kernels.compiled import FORMULAS, NO_FORMULA, correlate, formula_of
 from npvi.parallel import over_chunks
 from npvi.sparse.lanes import LANES, list_squares, solve_last
 
-__all__ = ["chunks", "conditionals", "fill", "gather", "grain", "list_pairs", "n_pairs", "prepare"]
+__all__ = ["chunks", "conditionals", "fill", "finish", "gather", "grain", "list_pairs", "n_pairs", "prepare"]
 
 #: kernel values held at a time: more would be paged in anew for every chunk
 _PAIRS = 2**18
@@ -139,6 +139,16 @@ def fill(points, d, formula, variance, squares, block, slopes):
 
 
 @compiled
+def finish(A, n, lane, missing, nugget):
+    """Make one lane's covariances a block: an identity in front, where neighbours are missing, and the nugget."""
+    for i in range(n):
+        row = i * (i + 1) // 2
+        for j in range(min(i, missing)):
+            A[row + j, lane] = 0.0
+        A[row + i, lane] = 1.0 if i < missing else A[row + i, lane] + nugget
+
+
+@compiled
 def _list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
     """Squared distances for every entry of the groups."""
     d = X.shape[1]
@@ -188,13 +198,10 @@ def _condition(
         for lane in range(LANES):
             z = rows[min(group * LANES + lane, len(rows) - 1)]
             missing = padding[z]
-            for i in range(K + 1):
-                row = i * (i + 1) // 2
-                for j in range(min(i, missing)):
-                    A[row + j, lane] = 0.0
-                A[row + i, lane] = 1.0 if i < missing else A[row + i, lane] + nugget
-                if missing <= i < K and neighbors[z, i - missing] < n_noisier:
-                    A[row + i, lane] += more
+            finish(A, K + 1, lane, missing, nugget)
+            for i in range(missing, K):
+                if neighbors[z, i - missing] < n_noisier:
+                    A[i * (i + 1) // 2 + i, lane] += more
             for i in range(K + 1):
                 own[i, lane] = A[last + i, lane]
         solve_last(A, K + 1)

@@ -15,7 +15,7 @@ from npvi.kernels import Stationary, evaluate
 from npvi.kernels.compiled import NO_FORMULA, formula_of
 from npvi.parallel import over_chunks
 from npvi.precision import float64
-from npvi.priors.conditionals import chunks, fill, gather, grain, list_pairs, n_pairs, prepare
+from npvi.priors.conditionals import chunks, fill, finish, gather, grain, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
 from npvi.sparse import ZeroFillFactor
 from npvi.sparse.lanes import LANES, add_slopes, solve_last
@@ -190,11 +190,8 @@ def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, 
     for lane in range(LANES):
         z = rows[min(group * LANES + lane, len(rows) - 1)]
         missing = padding[z]
+        finish(A, K + 1, lane, missing, nugget)
         for i in range(K + 1):
-            row = i * (i + 1) // 2
-            for j in range(min(i, missing)):
-                A[row + j, lane] = 0.0
-            A[row + i, lane] = 1.0 if i < missing else A[row + i, lane] + nugget
             u[i, lane] = 0.0
             A[last + i, lane] = 0.0
         # the right-hand side takes the place of the last row, under a pivot that is surely positive

@@ -29,7 +29,7 @@ def main() -> None:
     rows, ratios = [], []
     for K in (10, 20, 40):
         graph = build_graph(X, K)
-        graph.children, graph.levels  # noqa: B018  part of the graph, not of the fit
+        graph.children  # noqa: B018  part of the graph, not of the fit
         points, response = X[graph.order], y[graph.order]
         likelihood = LogNormal(0.01)
         w = np.full(len(X), 1.0 / likelihood.variance)

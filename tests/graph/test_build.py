@@ -130,7 +130,7 @@ def test_few_points(n, k, order, rule):
     check_invariants(graph, n, k)
     assert graph.parents.shape == (n, min(k, n - 1))
     assert graph.children.child_ptr[-1] == (graph.parents >= 0).sum()
-    assert graph.levels.level_ptr[-1] == n
+    assert graph.parts(1).part_ptr[-1] == n
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -143,12 +143,11 @@ def test_identical_points_cost_nothing_extra(rule):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("sites", [1, 7, 100])
 def test_identical_points_share_the_burden(sites, rule):
-    """Ties are spread, so that no point has very many children and no chain is long."""
+    """Ties are spread, so that no point has very many children."""
     rng = np.random.default_rng(sites)
     X = rng.random((sites, 2))[np.sort(rng.integers(sites, size=20_000))]
     graph = build_graph(X, 10, rule=rule)
     assert np.diff(graph.children.child_ptr).max() < 200
-    assert len(graph.levels.level_ptr) < 300
 
 
 @given(
@@ -201,7 +200,7 @@ def test_order_as_array_and_other_inputs():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_children_and_levels(rule):
+def test_children(rule):
     graph = build_graph(cases.scattered(400, 2), 7, rule=rule)
     pointer, row, slot = graph.children
     assert (pointer.dtype, row.dtype, slot.dtype) == (np.int64, np.int32, np.int16)
@@ -210,16 +209,6 @@ def test_children_and_levels(rule):
         expected = np.argwhere(graph.parents == p)
         assert np.array_equal(row[mine], expected[:, 0])
         assert np.array_equal(slot[mine], expected[:, 1])
-    level = np.zeros(400, int)
-    for i in range(1, 400):
-        level[i] = 1 + max(level[p] for p in graph.parents[i] if p >= 0)
-    order, level_ptr = graph.levels
-    assert np.array_equal(np.diff(level_ptr), np.bincount(level))
-    spatial_rank = np.argsort(graph.spatial)
-    for here in range(level.max() + 1):
-        members = order[level_ptr[here] : level_ptr[here + 1]]
-        assert (level[members] == here).all()
-        assert (np.diff(spatial_rank[members]) > 0).all()
 
 
 def test_spatial_keeps_neighbours_together():
@@ -228,11 +217,6 @@ def test_spatial_keeps_neighbours_together():
     Y = X[graph.order]
     steps = np.linalg.norm(np.diff(Y[graph.spatial], axis=0), axis=1)
     assert np.median(steps) < 0.1 * np.median(np.linalg.norm(np.diff(Y, axis=0), axis=1))
-
-
-def test_levels_of_a_lattice_are_few():
-    """Ties are broken at random, so that lattice points do not form long chains."""
-    assert len(build_graph(cases.lattice(100, 2), 10).levels.level_ptr) < 150
 
 
 def test_pickle_and_cache():

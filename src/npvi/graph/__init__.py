@@ -2,7 +2,7 @@
 
 from npvi.graph.build import build_graph
 from npvi.graph.extend import extend_graph
-from npvi.graph.graph import Children, Graph, Levels
+from npvi.graph.graph import Children, Graph, Parts
 from npvi.graph.index import NeighborIndex
 
-__all__ = ["Children", "Graph", "Levels", "NeighborIndex", "build_graph", "extend_graph"]
+__all__ = ["Children", "Graph", "NeighborIndex", "Parts", "build_graph", "extend_graph"]

@@ -11,7 +11,7 @@ import numpy as np
 from npvi.compiling import compiled
 from npvi.parallel import over_chunks
 
-__all__ = ["Children", "Graph", "Levels"]
+__all__ = ["Children", "Graph", "Parts"]
 
 
 class Children(NamedTuple):
@@ -39,26 +39,30 @@ class Children(NamedTuple):
     child_slot: np.ndarray
 
 
-class Levels(NamedTuple):
-    """Positions by level; points of one level do not depend on each other.
+class Parts(NamedTuple):
+    """Positions by part. The parts form a binary tree, 1 at its root and 2p, 2p + 1 below p.
 
-    Level l is ``level_order[level_ptr[l]:level_ptr[l + 1]]``, in spatial order.
+    Each leaf belongs to a stretch of the space-filling order. A point is in the lowest part that is above it and all
+    that depend on it, so its parents are in its own part or above: parts on one level can be walked at once, the root
+    first (or last, for those who come from the children).
+
+    Part p is ``part_order[part_ptr[p]:part_ptr[p + 1]]``, ascending.
 
     Attributes
     ----------
-    level_order : int32 (N,)
-    level_ptr : int64 (levels + 1,)
+    part_order : int32 (N,)
+    part_ptr : int64 (2 · leaves + 1,)
 
     Examples
     --------
     >>> from npvi.graph import build_graph
-    >>> levels = build_graph([[0.0], [1.0], [-1.0]], 1, order="given").levels
-    >>> levels.level_order[: levels.level_ptr[1]].tolist(), levels.level_ptr.tolist()
-    ([0], [0, 1, 3])
+    >>> parts = build_graph(np.random.default_rng(0).random((1000, 1)), 2).parts(depth=1)
+    >>> np.diff(parts.part_ptr).tolist()  # few points are above both halves
+    [0, 11, 496, 493]
     """
 
-    level_order: np.ndarray
-    level_ptr: np.ndarray
+    part_order: np.ndarray
+    part_ptr: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,8 +89,6 @@ class Graph:
     [[-1, -1], [0, -1], [0, 1], [1, 2]]
     >>> graph.children.child_row.tolist()
     [1, 2, 2, 3, 3]
-    >>> graph.levels.level_ptr.tolist()
-    [0, 1, 2, 3, 4]
     """
 
     order: np.ndarray
@@ -151,12 +153,19 @@ class Graph:
         return pairs / max(edges, 1)
 
     @cached_property
-    def levels(self) -> Levels:
-        """Points by level (1 + the highest level of the parents, 0 without any), found on first use."""
-        level = np.zeros(self.n_points, np.int32)
-        _find_levels(self.parents, level)
-        order = self.spatial[np.argsort(level[self.spatial], kind="stable")]
-        return Levels(order, np.concatenate([[0], np.cumsum(np.bincount(level))]))
+    def _parts(self) -> dict[int, Parts]:
+        return {}
+
+    def parts(self, depth: int) -> Parts:
+        """Points by part, 2^depth leaves, found on first use."""
+        if depth not in self._parts:
+            part = np.empty(self.n_points, np.int16)  # short numbers are sorted in linear time
+            part[self.spatial] = (1 << depth) + ((np.arange(self.n_points) << depth) // self.n_points)
+            _rise(self.parents, part)
+            counts = np.bincount(part, minlength=2 << depth)
+            order = np.argsort(part, kind="stable").astype(np.int32)
+            self._parts[depth] = Parts(order, np.concatenate([[0], np.cumsum(counts)]))
+        return self._parts[depth]
 
     def __repr__(self) -> str:
         return f"Graph(n_points={self.n_points}, n_neighbors={self.n_neighbors})"
@@ -242,10 +251,15 @@ def _transpose(parents: np.ndarray, pointer: np.ndarray, row: np.ndarray, slot: 
 
 
 @compiled
-def _find_levels(parents: np.ndarray, level: np.ndarray) -> None:
+def _rise(parents: np.ndarray, part: np.ndarray) -> None:
+    """Move every point up to the lowest part that is above its children."""
     n, k = parents.shape
-    for i in range(1, n):
-        highest = level[parents[i, 0]]
-        for j in range(1, min(i, k)):
-            highest = max(highest, level[parents[i, j]])
-        level[i] = highest + 1
+    for i in range(n - 1, 0, -1):
+        for j in range(min(i, k)):
+            one, other = part[i], part[parents[i, j]]
+            while one != other:
+                if one > other:
+                    one >>= 1
+                else:
+                    other >>= 1
+            part[parents[i, j]] = one

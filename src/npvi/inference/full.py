@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph import Graph
 from npvi.inference.mean_solve import PrecisionSolver
 from npvi.posteriors import DrawsPosterior, Posterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors import Prior
-from npvi.sparse import ZeroFillFactor, inverse_root
+from npvi.sparse import Noise, Triangular, ZeroFillFactor, draw, inverse_root
 from npvi.sparse.low_rank import WoodburyFactor
 
-__all__ = ["AllCovariances", "Noise"]
+__all__ = ["AllCovariances"]
 
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
@@ -30,12 +28,12 @@ _AT_ONCE = 16
 _PROBES = 4
 #: for the residuals of mean and covariance, where marginal variances are estimates
 _TOLERANCES = (1e-5, 1e-3)
-#: random numbers kept for the next time
-_KEPT = 2**23
 #: ‖M ε − ε‖/‖ε‖ from which on a factor is no help
 _USELESS = 100.0
 #: how far a draw may be from exact, relative to its size
 _ACCURACY = 0.01
+#: how far rounding to single precision may take one, relative to the largest
+_ROUNDING = 1e-4
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class AllCovariances:
     ----------
     prior : any.
     noise : the random numbers.
-    draws, final_draws : how many, while iterating and in the end.
+    draws : how many.
     strict : take no step that lowers the bound as these draws have it, though it may lead to where w agrees with v.
     """
 
@@ -81,18 +79,17 @@ class AllCovariances:
         self,
         prior: Prior,
         noise: Noise | None = None,
-        draws: int = 32,
-        final_draws: int = 64,
+        draws: int = 64,
         strict: bool = False,
     ) -> None:
-        self.prior, self.draws, self.final_draws, self.strict = prior, draws, final_draws, strict
-        self._noise = noise if noise is not None else Noise(prior.graph)
+        self.prior, self.draws, self.strict = prior, draws, strict
+        self._noise = noise if noise is not None else Noise(prior.graph.order)
         dense = prior.graph.n_points <= _DENSE and not prior.exact_factor
         self.exact = dense or prior.exact_factor
         self.tolerances = (0.0, 0.0) if self.exact else _TOLERANCES
         self.solve_tolerance = 1e-10 if self.exact else 1e-3
         self._precision = prior.block(np.arange(prior.graph.n_points)) if dense else None
-        self._info: dict[str, Any] = {"draws": None if self.exact else final_draws}
+        self._info: dict[str, Any] = {"draws": None if self.exact else draws}
 
     def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Inverse | None:
         if self._precision is not None:
@@ -101,7 +98,7 @@ class AllCovariances:
         if self.exact:
             return _closed_form(solver.factor())
         while True:
-            found = self._drawn(solver, solver.factor(), self.draws)
+            found = self._drawn(solver, solver.factor())
             if found is not None or not solver.fall_back():
                 return found
 
@@ -117,20 +114,13 @@ class AllCovariances:
     def posterior(self, mean: Vector, covariance: _Inverse) -> Posterior:
         if covariance.draws is None:
             return LowRankPosterior(mean, covariance.precision_factor)
-        w = covariance.site_precision
-        if not self.exact and self.final_draws > self.draws:
-            solver = PrecisionSolver(self.prior, w)
-            more = self._drawn(solver, covariance.precision_factor, self.final_draws, self.draws)
-            covariance = _pooled(covariance, more) if more is not None else covariance
-        return DrawsPosterior(mean, covariance.draws, covariance.variance, w)
+        return DrawsPosterior(mean, covariance.draws, covariance.variance, covariance.site_precision)
 
     def info(self) -> dict[str, Any]:
         return self._info
 
-    def _drawn(
-        self, solver: PrecisionSolver, factor: ZeroFillFactor | None, stop: int, start: int = 0
-    ) -> _Inverse | None:
-        """V by draws number `start` to `stop` of all that the random numbers would give."""
+    def _drawn(self, solver: PrecisionSolver, factor: ZeroFillFactor | None) -> _Inverse | None:
+        """V by draws."""
         if factor is None:
             return None
         transpose = factor.transpose
@@ -139,69 +129,51 @@ class AllCovariances:
             """M x."""
             return transpose.transpose_solve(solver.matvec(transpose.solve(x)))
 
-        draws = np.empty((self.prior.graph.n_points, stop - start), dtype=np.float32)
-        squares = np.zeros(len(draws))
-        logarithms: list[float] = []
-        near = None  # whether M is the identity, as the first draws find out
-        for columns, noise in self._noise.columns(start, stop):
-            if near is None:
-                probes = np.ascontiguousarray(noise[:, :_PROBES])
-                with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
-                    found = inverse_root(around, probes, _ACCURACY, max_steps=1)
-                if not found.departure.max() < _USELESS:
-                    return None
-                near = bool(found.departure.max() <= _ACCURACY)
-                self._info["factor_residual"] = float(found.departure.max())
-                scale = 1.0 / (transpose.diagonal**2 if near else self._diagonal(solver))
-            if not near:
-                found = inverse_root(around, noise, _ACCURACY)
-                noise = found.root
-            if not near or not logarithms:
-                logarithms.extend(found.logarithm)
-                self._info["lanczos_steps"] = found.steps
-            x = transpose.solve(noise)
-            draws[:, columns] = x
-            # what is left of x given the parents (or all other points) has variance `scale` and adds no noise
-            x -= noise / transpose.diagonal[:, None] if near else solver.matvec(x) * scale[:, None]
-            squares += np.einsum("ij,ij->i", x, x)
-        variance = scale + squares / (stop - start)
+        probes = self._noise.columns(0, _PROBES)
+        with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
+            found = inverse_root(around, probes, _ACCURACY, max_steps=1)
+        departure = float(found.departure.max())
+        if not departure < _USELESS:
+            return None
+        near = departure <= _ACCURACY
+        logarithms = list(found.logarithm) if near else []
+        self._info |= {"factor_residual": departure, "lanczos_steps": found.steps}
+        # what is left of x given the parents (or all other points) has variance `scale` and adds no noise
+        scale = 1.0 / (transpose.diagonal**2 if near else self._diagonal(solver))
+        drawn = self._quickly(transpose, probes) if near else None
+        if drawn is not None:
+            draws, squares = drawn
+        else:
+            draws, squares = np.empty((len(probes), self.draws), dtype=np.float32), np.zeros(len(probes))
+            for first in range(0, self.draws, _AT_ONCE):
+                last = min(first + _AT_ONCE, self.draws)
+                noise = self._noise.columns(first, last)
+                if not near:
+                    found = inverse_root(around, noise, _ACCURACY)
+                    noise = found.root
+                    logarithms.extend(found.logarithm)
+                    self._info["lanczos_steps"] = found.steps
+                x = transpose.solve(noise)
+                draws[:, first:last] = x
+                x -= noise / transpose.diagonal[:, None] if near else solver.matvec(x) * scale[:, None]
+                squares += np.einsum("ij,ij->i", x, x) / self.draws
+        variance = scale + squares
         if not np.isfinite(variance).all():
             return None
         correction = float(np.mean(logarithms))
         self._info["log_determinant_error"] = float(np.std(logarithms) / np.sqrt(len(logarithms)))
         log_determinant = -(factor.log_determinant() + correction)
-        return _Inverse(solver.site_precision, variance, log_determinant, draws, factor, bool(near))
+        return _Inverse(solver.site_precision, variance, log_determinant, draws, factor, near)
+
+    def _quickly(self, transpose: Triangular, probes: Columns) -> tuple[NDArray[np.float32], Vector] | None:
+        """Draws and their squares (see `npvi.sparse.draw`), or None where single precision doesn't do."""
+        draws, squares = draw(transpose, self._noise, self.draws)
+        exact = transpose.solve(probes)[:, : self.draws]
+        rounding = np.abs(draws[:, :_PROBES] - exact).max()
+        return (draws, squares) if rounding <= _ROUNDING * np.abs(exact).max() else None
 
     def _diagonal(self, solver: PrecisionSolver) -> Vector:
         return self.prior.precision_diagonal + solver.site_precision
-
-
-class Noise:
-    """Standard normal numbers, the same whenever they are asked for: each point has its own, whatever its place in the
-    order and whoever comes after it."""
-
-    def __init__(self, graph: Graph, seed: int = 0) -> None:
-        self.graph, self.seed = graph, seed
-        self._kept: dict[int, Columns] = {}
-
-    def columns(self, start: int, stop: int) -> Iterator[tuple[slice, Columns]]:
-        """Columns `start` to `stop`, a few at a time: their places among these, and the numbers."""
-        for first in range(start, stop, _AT_ONCE):
-            width = min(_AT_ONCE, stop - first)
-            numbers = self._kept.get(first)
-            if numbers is None or numbers.shape[1] != width:
-                rng = np.random.default_rng((self.seed, first))
-                numbers = rng.standard_normal((self.graph.n_points, width))[self.graph.order]
-                if numbers.size * (1 + len(self._kept)) <= _KEPT:
-                    self._kept[first] = numbers
-            yield slice(first - start, first - start + width), numbers
-
-
-def _pooled(one: _Inverse, other: _Inverse) -> _Inverse:
-    """Both sets of draws together."""
-    shares = np.array([one.draws.shape[1], other.draws.shape[1]]) / (one.draws.shape[1] + other.draws.shape[1])
-    variance = shares[0] * one.variance + shares[1] * other.variance
-    return replace(one, variance=variance, draws=np.hstack([one.draws, other.draws]))
 
 
 def _closed_form(factor: WoodburyFactor | None) -> _Inverse | None:

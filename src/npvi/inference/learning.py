@@ -19,7 +19,7 @@ from npvi.graph import Graph
 from npvi.inference.ascent import Ascent, climb
 from npvi.inference.data import Data
 from npvi.inference.fit import Fit, Start, fit_posterior
-from npvi.inference.full import AllCovariances, Noise
+from npvi.inference.full import AllCovariances
 from npvi.inference.leaving_out import without_own
 from npvi.inference.mean_function import MeanFunction
 from npvi.inference.search_space import SearchSpace
@@ -29,6 +29,7 @@ from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.learning import parameter_gradient
 from npvi.priors import NotPositiveDefiniteError, Prior
 from npvi.priors.structure import NearestNeighbors, Part, Structure
+from npvi.sparse import Noise
 
 __all__ = ["BoundObjective", "CollapsedObjective", "Model", "Objective", "can_collapse", "information", "optimise"]
 
@@ -105,7 +106,7 @@ class BoundObjective:
         careful: bool = False,
     ) -> None:
         self.X, self.data, self.basis, self.graph, self.start, self.careful = X, data, basis, graph, start, careful
-        self._noise = Noise(graph)
+        self._noise = Noise(graph.order)
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         data, fit = self._fit(model)
@@ -130,7 +131,7 @@ class BoundObjective:
             family = AllCovariances(prior, self._noise)
             fit = fit_posterior(family, prior, data, mean_function, self.start, max_iterations=20)
         else:
-            family = AllCovariances(prior, self._noise, _DRAWS, _DRAWS, strict=True)
+            family = AllCovariances(prior, self._noise, _DRAWS, strict=True)
             fit = fit_posterior(
                 family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
             )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from npvi.graph import Graph
 from npvi.inference.data import Data
 from npvi.inference.fit import Covariance, Family, Start
-from npvi.inference.full import AllCovariances, Noise
+from npvi.inference.full import AllCovariances
 from npvi.inference.loop import ascend
 from npvi.inference.mean_function import MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
@@ -28,7 +28,7 @@ from npvi.likelihoods.softmax import Softmax
 from npvi.likelihoods.softmax_integrals import expected_log_sum_exp
 from npvi.posteriors.stacked import StackedPosterior
 from npvi.priors import Conditional, NotPositiveDefiniteError, PrecisionFactor, Prior
-from npvi.sparse import conjugate_gradients
+from npvi.sparse import Noise, conjugate_gradients
 
 __all__ = ["SoftmaxFit", "StackedTrend", "class_noises", "fit_softmax"]
 
@@ -159,7 +159,7 @@ def fit_softmax(
 
 def class_noises(graph: Graph, n_classes: int) -> list[Noise]:
     """Random numbers for every class; beyond a few, some share them."""
-    different = [Noise(graph, seed) for seed in range(min(n_classes, _NOISES))]
+    different = [Noise(graph.order, seed) for seed in range(min(n_classes, _NOISES))]
     return [different[c % _NOISES] for c in range(n_classes)]
 
 
@@ -169,7 +169,7 @@ def _one_per_class(family: Family, data: Data, noises: Sequence[Noise] | None) -
     if not isinstance(family, AllCovariances) or family.exact:
         return [family] * n_classes
     noises = class_noises(family.prior.graph, n_classes) if noises is None else noises
-    return [AllCovariances(family.prior, own, family.draws, family.final_draws, family.strict) for own in noises]
+    return [AllCovariances(family.prior, own, family.draws, family.strict) for own in noises]
 
 
 class _Problem:

@@ -39,7 +39,7 @@ class SoftmaxObjective:
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         prior = NNGP(model.kernel, model.nugget, self.X, self.graph)
         mean_function = MeanFunction(prior, self.basis)
-        family = AllCovariances(prior, self._noises[0], _DRAWS, _DRAWS, strict=True)
+        family = AllCovariances(prior, self._noises[0], _DRAWS, strict=True)
         fit = fit_softmax(
             family,
             prior,

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.compiling import compiled
-from npvi.sparse.levels import over_levels
 from npvi.sparse.triangular import Triangular
+from npvi.sparse.walking import walk
 
 __all__ = ["ZeroFillFactor", "scratch", "zero_fill_factor"]
+
+#: points that are worth a thread (about 1 ms)
+_WORTH = 2048
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,12 @@ class ZeroFillFactor:
         root, graph, n = self.root, self.root.graph, len(self.root.diagonal)
         in_diagonal, in_edges, in_factor = np.zeros(n), np.zeros_like(root.edges), np.zeros_like(root.edges)
         given = (root.diagonal, root.edges, self.transpose.diagonal, self.transpose.edges)
-        _unwind(graph.parents, *graph.children, *given, in_diagonal, in_edges, in_factor, scratch(n))
+
+        def unwind(start, stop, rows):
+            lists = (graph.parents, *graph.children)
+            _unwind(start, stop, rows, *lists, *given, in_diagonal, in_edges, in_factor, scratch(n))
+
+        walk(graph, unwind, _WORTH)
         return in_diagonal, in_edges
 
 
@@ -70,7 +78,7 @@ def zero_fill_factor(root: Triangular, site_precision: NDArray[np.float64]) -> Z
         arrays = (root.diagonal, root.edges, site_precision, diagonal, edges, broken)
         _eliminate(start, stop, rows, *lists, *arrays, scratch(n))
 
-    over_levels(graph, eliminate, wide=512, reverse=True)
+    walk(graph, eliminate, _WORTH, reverse=True)
     return ZeroFillFactor(Triangular(graph, diagonal, edges), np.flatnonzero(broken), root)
 
 
@@ -139,6 +147,9 @@ def _eliminate(
 
 @compiled
 def _unwind(
+    start,
+    stop,
+    rows,
     parents,
     child_ptr,
     child_row,
@@ -156,7 +167,8 @@ def _unwind(
     of its parents have been here."""
     K = parents.shape[1]
     in_gathered = np.zeros(K + 1)  # as there, place 0 is for points that aren't parents of i
-    for i in range(len(parents)):
+    for t in range(start, stop):
+        i = rows[t]
         in_diagonal = 2.0 / diagonal[i]
         for s in range(K):
             in_gathered[s + 1] = 0.0

@@ -17,7 +17,17 @@ from numba.extending import intrinsic
 
 from npvi.compiling import compiled
 
-__all__ = ["LANES", "VectorRows", "add_slopes", "combine_1", "combine_4", "combine_8", "list_squares", "solve_last"]
+__all__ = [
+    "LANES",
+    "VectorRows",
+    "add_slopes",
+    "combine_1",
+    "combine_4",
+    "combine_8",
+    "combine_32",
+    "list_squares",
+    "solve_last",
+]
 
 LANES = 8
 
@@ -155,13 +165,14 @@ def _reciprocal_root(typingctx, array, target):
     return types.void(array, types.intp), codegen
 
 
-def _combiner(lanes):
-    """Intrinsic that adds up multiples of `lanes` neighbouring numbers in some rows."""
-    vector = ir.VectorType(ir.DoubleType(), lanes)
+def _combiner(lanes, number=ir.DoubleType(), registers=1):
+    """Intrinsic that adds up multiples of `lanes`·`registers` neighbouring numbers in some rows."""
+    vector = ir.VectorType(number, lanes)
+    size = 8 if number == ir.DoubleType() else 4
 
     @intrinsic
     def combine(typingctx, values, rows, start, stop, x, column, total):
-        """total[:lanes] = Σ values[e] · x[rows[e], column:column+lanes] over start ≤ e < stop."""
+        """total[:width] = Σ values[e] · x[rows[e], column:column+width] over start ≤ e < stop."""
         if any(array.layout != "C" for array in (values, rows, x, total)):
             raise TypingError("arrays must be C-contiguous")
         signature = types.void(values, rows, types.intp, types.intp, x, types.intp, total)
@@ -172,19 +183,24 @@ def _combiner(lanes):
             width = cgutils.unpack_tuple(builder, x.shape)[1]
             undefined = ir.Constant(vector, ir.Undefined)
             first = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-            found = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+            sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, None)) for _ in range(registers)]
             with cgutils.for_range_slice(builder, start, stop, start.type(1), start.type) as (e, _):
                 row = builder.sext(builder.load(builder.gep(rows.data, [e])), start.type)
                 at = builder.gep(x.data, [builder.add(builder.mul(row, width), column)])
-                right = builder.load(builder.bitcast(at, vector.as_pointer()))
-                right.align = 8
                 value = builder.load(builder.gep(values.data, [e]))
+                value = value if value.type == number else builder.fptrunc(value, number)
                 left = builder.shuffle_vector(
                     builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first
                 )
-                product = builder.fmul(left, right, flags=("contract",))
-                builder.store(builder.fadd(product, builder.load(found), flags=("contract",)), found)
-            builder.store(builder.load(found), builder.bitcast(total.data, vector.as_pointer())).align = 8
+                for k, found in enumerate(sums):
+                    place = builder.gep(at, [start.type(lanes * k)])
+                    right = builder.load(builder.bitcast(place, vector.as_pointer()))
+                    right.align = size
+                    product = builder.fmul(left, right, flags=("contract",))
+                    builder.store(builder.fadd(product, builder.load(found), flags=("contract",)), found)
+            for k, found in enumerate(sums):
+                place = builder.gep(total.data, [start.type(lanes * k)])
+                builder.store(builder.load(found), builder.bitcast(place, vector.as_pointer())).align = size
             return context.get_dummy_value()
 
         return signature, codegen
@@ -193,6 +209,8 @@ def _combiner(lanes):
 
 
 combine_8, combine_4, combine_1 = _combiner(8), _combiner(4), _combiner(1)
+#: x and total in single precision
+combine_32 = _combiner(16, ir.FloatType(), registers=2)
 
 
 @intrinsic

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from npvi.compiling import compiled
 from npvi.graph import Graph
-from npvi.parallel import over_chunks
+from npvi.parallel import n_threads, over_chunks
 from npvi.sparse.lanes import combine_1, combine_4, combine_8
-from npvi.sparse.levels import over_levels
+from npvi.sparse.walking import walk
 
-__all__ = ["Triangular"]
+__all__ = ["Triangular", "ends_of"]
 
-#: numbers of a product or a solution that are worth a thread (about 0.3 ms)
-_WORTH = 2**17
+#: numbers of a product or a solution that are worth a thread (about 0.3 ms); eight columns take the time of one
+_WORTH = 2**16
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Triangular:
         y = np.array(x, dtype=np.float64, order="C")
         columns = _columns(y)
         n, right_hand_sides = columns.shape
-        if right_hand_sides > 1:  # threads share out the right-hand sides; each walks the whole matrix
+        if right_hand_sides >= 8 * n_threads():  # threads share out the right-hand sides; each walks the whole matrix
             over_chunks(
                 lambda a, b: loop(0, n, _natural(n, reverse), *lists, columns, a, b),
                 right_hand_sides,
@@ -100,7 +100,7 @@ class Triangular:
                 per_thread=1,
             )
         else:
-            over_levels(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, 1), 8192, reverse)
+            walk(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, right_hand_sides), _grain(y), reverse)
         return y
 
 
@@ -110,7 +110,7 @@ def _columns(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _grain(x: NDArray[np.float64]) -> int:
     """Rows that are worth a thread."""
-    return max(256, _WORTH // (x.size // max(1, len(x))))
+    return max(256, _WORTH // max(8, x.size // max(1, len(x))))
 
 
 def _natural(n: int, reverse: bool) -> NDArray[np.int32]:
@@ -139,7 +139,7 @@ def _combine(values, rows, start, stop, x, a, b, total):
 
 
 @compiled
-def _ends(parents, i):
+def ends_of(parents, i):
     """Where the parents of i begin and end among those of all points in a row."""
     K = parents.shape[1]
     stop = (i + 1) * K
@@ -153,7 +153,7 @@ def _dot(start, stop, parents, edges, diagonal, x, y):
     total = np.empty(x.shape[1])
     rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
     for i in range(start, stop):
-        first, last = _ends(parents, i)
+        first, last = ends_of(parents, i)
         _combine(values, rows, first, last, x, 0, len(total), total)
         for r in range(len(total)):
             y[i, r] = diagonal[i] * x[i, r] + total[r]
@@ -174,7 +174,7 @@ def _forward(start, stop, order, parents, edges, diagonal, x, a, b):
     rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
     for t in range(start, stop):
         i = order[t]
-        first, last = _ends(parents, i)
+        first, last = ends_of(parents, i)
         _combine(values, rows, first, last, x, a, b, total)
         for r in range(a, b):
             x[i, r] = (x[i, r] - total[r - a]) / diagonal[i]

@@ -6,8 +6,12 @@ from typing import Any
 
 from numba import njit
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "reordered"]
 
 #: Cached on disk; without the interpreter's lock, for `npvi.parallel.over_chunks`; x/0 is inf, as in NumPy; and without
 #: a C interface, which nobody calls and which takes a twentieth of the time to compile.
-compiled: Any = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)  # type: ignore[call-overload]
+_SETTINGS: Any = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+compiled: Any = njit(**_SETTINGS)
+#: for sums whose terms may be added in any order, several at a time
+reordered: Any = njit(**_SETTINGS, fastmath={"reassoc", "contract", "nsz"})

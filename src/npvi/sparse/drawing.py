@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from npvi.compiling import compiled
 from npvi.parallel import over_chunks
 from npvi.sparse.lanes import combine_32
+from npvi.sparse.many_columns import ends_of
 from npvi.sparse.noise import AT_ONCE, Noise, normal_numbers
-from npvi.sparse.triangular import Triangular, ends_of
+from npvi.sparse.triangular import Triangular
 
 __all__ = ["draw"]
 

@@ -21,12 +21,13 @@ __all__ = [
     "LANES",
     "VectorRows",
     "add_slopes",
-    "combine_1",
     "combine_4",
     "combine_8",
     "combine_32",
     "list_squares",
     "solve_last",
+    "spread_4",
+    "spread_8",
 ]
 
 LANES = 8
@@ -208,9 +209,50 @@ def _combiner(lanes, number=ir.DoubleType(), registers=1):
     return combine
 
 
-combine_8, combine_4, combine_1 = _combiner(8), _combiner(4), _combiner(1)
+combine_8, combine_4 = _combiner(8), _combiner(4)
 #: x and total in single precision
 combine_32 = _combiner(16, ir.FloatType(), registers=2)
+
+
+def _spreader(lanes):
+    """Intrinsic that adds multiples of `lanes` numbers to neighbouring numbers in some rows."""
+    vector = ir.VectorType(ir.DoubleType(), lanes)
+
+    @intrinsic
+    def spread(typingctx, values, rows, start, stop, what, x, column):
+        """x[rows[e], column:column+lanes] += values[e] · what[:lanes] for start ≤ e < stop; these rows must differ."""
+        if any(array.layout != "C" for array in (values, rows, what, x)):
+            raise TypingError("arrays must be C-contiguous")
+        signature = types.void(values, rows, types.intp, types.intp, what, x, types.intp)
+
+        def codegen(context, builder, sig, args):
+            start, stop, column = args[2], args[3], args[6]
+            values, rows, what, x = (context.make_array(sig.args[k])(context, builder, args[k]) for k in (0, 1, 4, 5))
+            width = cgutils.unpack_tuple(builder, x.shape)[1]
+            undefined = ir.Constant(vector, ir.Undefined)
+            first = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+            right = builder.load(builder.bitcast(what.data, vector.as_pointer()))
+            right.align = 8
+            with cgutils.for_range_slice(builder, start, stop, start.type(1), start.type) as (e, _):
+                row = builder.sext(builder.load(builder.gep(rows.data, [e])), start.type)
+                at = builder.gep(x.data, [builder.add(builder.mul(row, width), column)])
+                at = builder.bitcast(at, vector.as_pointer())
+                value = builder.load(builder.gep(values.data, [e]))
+                left = builder.shuffle_vector(
+                    builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first
+                )
+                before = builder.load(at)
+                before.align = 8
+                product = builder.fmul(left, right, flags=("contract",))
+                builder.store(builder.fadd(product, before, flags=("contract",)), at).align = 8
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return spread
+
+
+spread_8, spread_4 = _spreader(8), _spreader(4)
 
 
 @intrinsic

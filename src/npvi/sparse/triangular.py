@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.parallel import n_threads, over_chunks
-from npvi.sparse.lanes import combine_1, combine_4, combine_8
+from npvi.sparse import many_columns, single_column
 from npvi.sparse.walking import walk
 
-__all__ = ["Triangular", "ends_of"]
+__all__ = ["Triangular"]
 
-#: numbers of a product or a solution that are worth a thread (about 0.3 ms); eight columns take the time of one
-_WORTH = 2**16
+#: numbers of a product or a solution that are worth a thread (about 0.4 ms); eight columns take the time of one
+_WORTH = 2**18
 
 
 @dataclass(frozen=True)
@@ -38,28 +37,40 @@ class Triangular:
         """T x, for x of shape (N,) or (N, R)."""
         x = np.ascontiguousarray(x, dtype=np.float64)
         y = np.empty_like(x)
-        lists = (self.graph.parents, self.edges, self.diagonal)
-        over_chunks(_dot, len(x), *lists, _columns(x), _columns(y), grain=_grain(x))
+        loop = single_column.dot if x.ndim == 1 else many_columns.dot
+        over_chunks(loop, len(x), *self._lists, x, y, grain=_grain(x))
         return y
 
     def transpose_dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Tᵀ x."""
         x = np.ascontiguousarray(x, dtype=np.float64)
-        y = np.empty_like(x)
-        pointer, rows, _ = self.graph.children
-        lists = (pointer, rows, self._by_parent, self.diagonal)
-        over_chunks(_transpose_dot, len(x), *lists, _columns(x), _columns(y), grain=_grain(x))
+        y = np.zeros_like(x)
+        if x.ndim == 1:
+            single_column.transpose_dot(*self._lists, x, y)
+        else:
+            _over_columns(lambda a, b: many_columns.transpose_dot(*self._lists, x, y, a, b), x)
         return y
 
     def solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """T⁻¹ x."""
-        return self._substitute(x, _forward, (self.graph.parents, self.edges, self.diagonal), reverse=False)
+        y = np.array(x, dtype=np.float64, order="C")
+        if y.ndim == 1:
+            walk(self.graph, lambda a, b, rows: single_column.solve(a, b, rows, *self._lists, y), _grain(y))
+        elif y.shape[1] < 8 * n_threads():
+            walk(self.graph, lambda a, b, rows: many_columns.solve(a, b, rows, *self._lists, y, 0, y.shape[1]), _grain(y))
+        else:  # threads share out the right-hand sides; each walks the whole matrix
+            rows = np.arange(len(y), dtype=np.int32)
+            _over_columns(lambda a, b: many_columns.solve(0, len(y), rows, *self._lists, y, a, b), y)
+        return y
 
     def transpose_solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """T⁻ᵀ x."""
-        pointer, rows, _ = self.graph.children
-        lists = (pointer, rows, self._by_parent, self.diagonal)
-        return self._substitute(x, _backward, lists, reverse=True)
+        y = np.array(x, dtype=np.float64, order="C")
+        if y.ndim == 1:
+            single_column.transpose_solve(*self._lists, y)
+        else:
+            _over_columns(lambda a, b: many_columns.transpose_solve(*self._lists, y, a, b), y)
+        return y
 
     def row_norms_squared(self) -> NDArray[np.float64]:
         """Σ_c T_ic² for each row: the diagonal of TTᵀ."""
@@ -80,111 +91,21 @@ class Triangular:
         values = np.concatenate([self.edges[row, slot], self.diagonal])
         return scipy.sparse.csr_array((values, (rows, columns)), shape=(n, n))
 
-    @cached_property
-    def _by_parent(self) -> NDArray[np.float64]:
-        """The edges in the order of the graph's child lists, so that products with Tᵀ read memory in sequence."""
-        _, rows, slots = self.graph.children
-        values = np.empty(len(rows))
-        over_chunks(_pick, len(rows), rows, slots, self.edges, values, grain=2**17)
-        return values
-
-    def _substitute(self, x, loop, lists, reverse):
-        y = np.array(x, dtype=np.float64, order="C")
-        columns = _columns(y)
-        n, right_hand_sides = columns.shape
-        if right_hand_sides >= 8 * n_threads():  # threads share out the right-hand sides; each walks the whole matrix
-            over_chunks(
-                lambda a, b: loop(0, n, _natural(n, reverse), *lists, columns, a, b),
-                right_hand_sides,
-                grain=-(-_WORTH // (8 * n)) * 8,
-                per_thread=1,
-            )
-        else:
-            walk(self.graph, lambda a, b, rows: loop(a, b, rows, *lists, columns, 0, right_hand_sides), _grain(y), reverse)
-        return y
+    @property
+    def _lists(self) -> tuple[NDArray, ...]:
+        return self.graph.parents, self.edges, self.diagonal
 
 
-def _columns(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return x.reshape(len(x), -1)
+def _over_columns(loop: Callable[[int, int], None], x: NDArray[np.float64]) -> None:
+    """Call ``loop(a, b)`` for stretches of the columns, eight at least.
+
+    Where points add to what their parents have, two that share a parent would be in each other's way: there threads can
+    share out columns, but not points.
+    """
+    n, columns = x.shape
+    over_chunks(loop, columns, grain=-(-_WORTH // (64 * max(1, n))) * 8, per_thread=1)
 
 
 def _grain(x: NDArray[np.float64]) -> int:
     """Rows that are worth a thread."""
     return max(256, _WORTH // max(8, x.size // max(1, len(x))))
-
-
-def _natural(n: int, reverse: bool) -> NDArray[np.int32]:
-    return np.arange(n - 1, -1, -1, dtype=np.int32) if reverse else np.arange(n, dtype=np.int32)
-
-
-@compiled
-def _pick(start, stop, rows, slots, edges, values):
-    for e in range(start, stop):
-        values[e] = edges[rows[e], slots[e]]
-
-
-@compiled
-def _combine(values, rows, start, stop, x, a, b, total):
-    """total[:b−a] = Σ values[e] · x[rows[e], a:b] over start ≤ e < stop."""
-    r = a
-    while r + 8 <= b:
-        combine_8(values, rows, start, stop, x, r, total[r - a :])  # type: ignore[call-arg]
-        r += 8
-    if r + 4 <= b:
-        combine_4(values, rows, start, stop, x, r, total[r - a :])  # type: ignore[call-arg]
-        r += 4
-    while r < b:
-        combine_1(values, rows, start, stop, x, r, total[r - a :])  # type: ignore[call-arg]
-        r += 1
-
-
-@compiled
-def ends_of(parents, i):
-    """Where the parents of i begin and end among those of all points in a row."""
-    K = parents.shape[1]
-    stop = (i + 1) * K
-    while stop > i * K and parents[i, stop - i * K - 1] < 0:
-        stop -= 1
-    return i * K, stop
-
-
-@compiled
-def _dot(start, stop, parents, edges, diagonal, x, y):
-    total = np.empty(x.shape[1])
-    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
-    for i in range(start, stop):
-        first, last = ends_of(parents, i)
-        _combine(values, rows, first, last, x, 0, len(total), total)
-        for r in range(len(total)):
-            y[i, r] = diagonal[i] * x[i, r] + total[r]
-
-
-@compiled
-def _transpose_dot(start, stop, child_ptr, child_row, by_parent, diagonal, x, y):
-    total = np.empty(x.shape[1])
-    for j in range(start, stop):
-        _combine(by_parent, child_row, child_ptr[j], child_ptr[j + 1], x, 0, len(total), total)
-        for r in range(len(total)):
-            y[j, r] = diagonal[j] * x[j, r] + total[r]
-
-
-@compiled
-def _forward(start, stop, order, parents, edges, diagonal, x, a, b):
-    total = np.empty(b - a)
-    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
-    for t in range(start, stop):
-        i = order[t]
-        first, last = ends_of(parents, i)
-        _combine(values, rows, first, last, x, a, b, total)
-        for r in range(a, b):
-            x[i, r] = (x[i, r] - total[r - a]) / diagonal[i]
-
-
-@compiled
-def _backward(start, stop, order, child_ptr, child_row, by_parent, diagonal, x, a, b):
-    total = np.empty(b - a)
-    for t in range(start, stop):
-        j = order[t]
-        _combine(by_parent, child_row, child_ptr[j], child_ptr[j + 1], x, a, b, total)
-        for r in range(a, b):
-            x[j, r] = (x[j, r] - total[r - a]) / diagonal[j]

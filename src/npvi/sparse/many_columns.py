@@ -1,0 +1,98 @@
+"""Loops of `npvi.sparse.triangular` over columns a to b of arrays (N, R), eight side by side in vector registers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npvi.compiling import compiled
+from npvi.sparse.lanes import combine_4, combine_8, spread_4, spread_8
+
+__all__ = ["dot", "ends_of", "solve", "transpose_dot", "transpose_solve"]
+
+
+@compiled
+def _combine(values, rows, start, stop, x, a, b, total):
+    """total[:b−a] = Σ values[e] · x[rows[e], a:b] over start ≤ e < stop."""
+    r = a
+    while r + 8 <= b:
+        combine_8(values, rows, start, stop, x, r, total[r - a :])  # type: ignore[call-arg]
+        r += 8
+    if r + 4 <= b:
+        combine_4(values, rows, start, stop, x, r, total[r - a :])  # type: ignore[call-arg]
+        r += 4
+    while r < b:
+        total[r - a] = 0.0
+        for e in range(start, stop):
+            total[r - a] += values[e] * x[np.uintp(rows[e]), r]
+        r += 1
+
+
+@compiled
+def _add(values, rows, start, stop, what, x, a, b):
+    """x[rows[e], a:b] += values[e] · what[:b−a] for start ≤ e < stop."""
+    r = a
+    while r + 8 <= b:
+        spread_8(values, rows, start, stop, what[r - a :], x, r)  # type: ignore[call-arg]
+        r += 8
+    if r + 4 <= b:
+        spread_4(values, rows, start, stop, what[r - a :], x, r)  # type: ignore[call-arg]
+        r += 4
+    while r < b:
+        for e in range(start, stop):
+            x[np.uintp(rows[e]), r] += values[e] * what[r - a]
+        r += 1
+
+
+@compiled
+def ends_of(parents, i):
+    """Where the parents of i begin and end among those of all points in a row."""
+    K = parents.shape[1]
+    stop = (i + 1) * K
+    while stop > i * K and parents[i, stop - i * K - 1] < 0:
+        stop -= 1
+    return i * K, stop
+
+
+@compiled
+def dot(start, stop, parents, edges, diagonal, x, y):
+    total = np.empty(x.shape[1])
+    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
+    for i in range(start, stop):
+        first, last = ends_of(parents, i)
+        _combine(values, rows, first, last, x, 0, len(total), total)
+        for r in range(len(total)):
+            y[i, r] = diagonal[i] * x[i, r] + total[r]
+
+
+@compiled
+def transpose_dot(parents, edges, diagonal, x, y, a, b):
+    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
+    for i in range(len(diagonal)):
+        first, last = ends_of(parents, i)
+        for r in range(a, b):
+            y[i, r] += diagonal[i] * x[i, r]
+        _add(values, rows, first, last, x[i, a:b], y, a, b)
+
+
+@compiled
+def solve(start, stop, order, parents, edges, diagonal, x, a, b):
+    total = np.empty(b - a)
+    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
+    for t in range(start, stop):
+        i = order[t]
+        first, last = ends_of(parents, i)
+        _combine(values, rows, first, last, x, a, b, total)
+        for r in range(a, b):
+            x[i, r] = (x[i, r] - total[r - a]) / diagonal[i]
+
+
+@compiled
+def transpose_solve(parents, edges, diagonal, y, a, b):
+    less = np.empty(b - a)
+    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
+    for i in range(len(diagonal) - 1, -1, -1):
+        first, last = ends_of(parents, i)
+        for r in range(a, b):
+            y[i, r] /= diagonal[i]
+            less[r - a] = -y[i, r]
+        _add(values, rows, first, last, less, y, a, b)

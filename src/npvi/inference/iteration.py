@@ -27,6 +27,8 @@ Vector = NDArray[np.float64]
 _ROUNDING = 1e-13
 #: residual of the mean from which on it takes its last steps alone
 _NEARLY = 1e-3
+#: Newton steps before V is found anew, and how long one is, in standard deviations, that is followed by another
+_STEPS, _SHORT = 3, (0.01, 1.0)
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
 
@@ -117,35 +119,44 @@ class Problem:
         return state if self.complete(state) else self.initial(Start(state.mean, state.covariance.variance))
 
     def _newton(self, state: State) -> State | None:
-        """A Newton step for μ and the standard deviations s, halved until it doesn't lower the bound, or None.
+        """Newton steps for μ and the standard deviations s, cut short until they don't lower the bound, or None.
 
         The means move together, held by P; each s_i is held by what the other points say of f_i, the precision
         c_i = 1/v_i − w_i, and is eliminated: (P̃ + W̃) δ = r with W̃ = −E_mm − E_ms²/b, b = c + 1/s² − E_ss. Steps for μ
         and V in turn crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero
-        count lies far down, and is wide). V is then found at the sites of the new (μ, s). Where the step would gain
-        less than half of what is `enough`, the state is left as it is.
+        count lies far down, and is wide). A short step is followed by another for the same c, which costs less than V;
+        then V is found at the sites of the new (μ, s). Where the first step would gain less than half of what is
+        `enough`, the state is left as it is.
         """
         v, w = state.covariance.variance, state.covariance.site_precision
-        sd = np.sqrt(v)
+        before = np.sqrt(v)
+        mean, sd, factor = state.mean, before, state.covariance.precision_factor
         others = np.maximum(1.0 / v - w, 1.0 / self.prior.marginal_variance)
-        at = self.data.curvatures(state.mean, sd)
-        slope_sd = at.in_sd + w * sd  # in_sd − c·sd + 1/sd, for the c = 1/v − w that `others` may have been kept above
-        bend_sd = others + 1.0 / v - np.minimum(at.in_sd_sd, 0.0)
-        bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
-        gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
-        slope = gradient - self.mean_function.penalty_gradient(state.mean)
-        step = self.mean_function.solve(self._solver(bend_mean, state.covariance.precision_factor), slope)
-        gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
-        if gain < 0.5 * self.enough and self.complete(state):
-            return state
-        step_sd = (slope_sd + at.in_mean_sd * step) / bend_sd
+        for step_number in range(_STEPS):
+            at = self.data.curvatures(mean, sd)
+            slope_sd = at.in_sd + (w - 1.0 / v) * sd + 1.0 / sd  # for the c that `others` may have been kept above
+            bend_sd = others + 1.0 / sd**2 - np.minimum(at.in_sd_sd, 0.0)
+            bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
+            gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
+            slope = gradient - self.mean_function.penalty_gradient(mean)
+            solver = self._solver(bend_mean, factor)
+            step = self.mean_function.solve(solver, slope)
+            gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
+            if step_number == 0 and gain < 0.5 * self.enough and self.complete(state):
+                return state
+            mean, sd = mean + step, sd + (slope_sd + at.in_mean_sd * step) / bend_sd
+            sd = np.clip(sd, 0.5 * before, 2.0 * before)
+            factor = solver.best
+            length = float(np.max(np.abs(step) / before))
+            if not _SHORT[0] < length < _SHORT[1]:
+                break
         for share in self.shares:
-            mean = state.mean + share * step
-            variance = np.clip(sd + share * step_sd, 0.5 * sd, 2.0 * sd) ** 2
-            change = self._settled(state, mean, self.data.expectations(mean, variance).precision) - w
+            tried = state.mean + share * (mean - state.mean)
+            variance = (before + share * (sd - before)) ** 2
+            change = self._settled(state, tried, self.data.expectations(tried, variance).precision) - w
             if share == 1.0:
                 relaxation = self.relaxation.of(change * v)
-            trial = self.at(mean, self.family.covariance(w + share * relaxation * change))
+            trial = self.at(tried, self.family.covariance(w + share * relaxation * change))
             if trial is not None and self._no_worse(trial, state):
                 return trial
         return None

@@ -73,6 +73,11 @@ class PrecisionSolver:
                 return None
         return self._preconditioner[1]
 
+    @property
+    def best(self) -> Any:
+        """The factor that solves ended with."""
+        return self._nearby if self._preconditioner is None else self._preconditioner[1]
+
     def fall_back(self) -> bool:
         """Go on to the next route; False where there is none."""
         name = self._preconditioner[0] if self._preconditioner is not None else self._first_route()

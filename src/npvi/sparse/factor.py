@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.compiling import compiled
+from npvi.sparse.many_columns import ends_of
 from npvi.sparse.triangular import Triangular
 from npvi.sparse.walking import walk
 
@@ -110,39 +111,38 @@ def _eliminate(
     broken,
     position,
 ):
-    K = parents.shape[1]
+    # all arrays as one row each and indices without a sign: a check for negative ones costs a seventh of the time
+    K, one = np.uintp(parents.shape[1]), np.uintp(1)
+    all_parents, all_before, all_now = parents.ravel(), root_edges.ravel(), edges.ravel()
     # products with points that aren't parents of i land in the spare place 0: cheaper than a branch around them
-    gathered = np.zeros(K + 1)
+    gathered = np.zeros(K + one)
     for t in range(start, stop):
-        i = rows[t]
+        i = np.uintp(rows[t])
         gathered[:] = 0.0
-        for s in range(K):
-            j = parents[i, s]
-            if j < 0:
-                break
-            position[j] = s
+        own_start, own_stop = ends_of(parents, i)
+        for e in range(own_start, own_stop):
+            position[np.uintp(all_parents[e])] = e - own_start
         own = root_diagonal[i] ** 2 + site_precision[i]
         pivot = own
-        for e in range(child_ptr[i], child_ptr[i + 1]):
-            k, slot = np.uintp(child_row[e]), child_slot[e]
-            before, now = root_edges[k, slot], edges[k, slot]
+        for c in range(child_ptr[i], child_ptr[i + one]):
+            row = np.uintp(child_row[c]) * K
+            at_i = row + np.uintp(child_slot[c])
+            before, now = all_before[at_i], all_now[at_i]
             pivot += before * before - now * now
-            for s in range(slot):  # the parents of k that come before i; unsigned, for want of a check for j < 0
-                at = np.uintp(position[np.uintp(parents[k, s])] + 1)
-                gathered[at] += root_edges[k, s] * before - edges[k, s] * now
+            for e in range(row, at_i):  # the child's parents that come before i
+                at = np.uintp(position[np.uintp(all_parents[e])] + 1)
+                gathered[at] += all_before[e] * before - all_now[e] * now
         if not 0.0 < pivot < np.inf:
             broken[i] = True
             pivot = own
         diagonal[i] = np.sqrt(pivot)
-        for s in range(K):
-            j = parents[i, s]
-            if j < 0:
-                break
-            position[j] = -1
-            edges[i, s] = (root_diagonal[i] * root_edges[i, s] + gathered[s + 1]) / diagonal[i]
-            if not abs(edges[i, s]) < 1e100:  # earlier breakdowns have run away: drop what they left here
+        for e in range(own_start, own_stop):
+            position[np.uintp(all_parents[e])] = -1
+            product = root_diagonal[i] * all_before[e]
+            all_now[e] = (product + gathered[e - own_start + one]) / diagonal[i]
+            if not abs(all_now[e]) < 1e100:  # earlier breakdowns have run away: drop what they left here
                 broken[i] = True
-                edges[i, s] = root_diagonal[i] * root_edges[i, s] / diagonal[i]
+                all_now[e] = product / diagonal[i]
 
 
 @compiled
@@ -165,39 +165,36 @@ def _unwind(
 ):
     """`_eliminate` backwards. `in_edges` holds the derivatives in the factor's edges, which are complete for i when all
     of its parents have been here."""
-    K = parents.shape[1]
-    in_gathered = np.zeros(K + 1)  # as there, place 0 is for points that aren't parents of i
+    K, one = np.uintp(parents.shape[1]), np.uintp(1)
+    all_parents, all_before, all_now = parents.ravel(), root_edges.ravel(), edges.ravel()
+    in_all_before, in_all_now = in_root_edges.ravel(), in_edges.ravel()
+    in_gathered = np.zeros(K + one)  # as there, place 0 is for points that aren't parents of i
     for t in range(start, stop):
-        i = rows[t]
+        i = np.uintp(rows[t])
         in_diagonal = 2.0 / diagonal[i]
-        for s in range(K):
-            in_gathered[s + 1] = 0.0
-        for s in range(K):
-            j = parents[i, s]
-            if j < 0:
-                break
-            position[j] = s
-            slope = in_edges[i, s] / diagonal[i]
-            in_gathered[s + 1] = slope
-            in_diagonal -= slope * edges[i, s]
-            in_root_diagonal[i] += slope * root_edges[i, s]
-            in_root_edges[i, s] += slope * root_diagonal[i]
+        in_gathered[:] = 0.0
+        own_start, own_stop = ends_of(parents, i)
+        for e in range(own_start, own_stop):
+            position[np.uintp(all_parents[e])] = e - own_start
+            slope = in_all_now[e] / diagonal[i]
+            in_gathered[e - own_start + one] = slope
+            in_diagonal -= slope * all_now[e]
+            in_root_diagonal[i] += slope * all_before[e]
+            in_all_before[e] += slope * root_diagonal[i]
         in_pivot = 0.5 * in_diagonal / diagonal[i]
         in_root_diagonal[i] += 2.0 * in_pivot * root_diagonal[i]
-        for e in range(child_ptr[i], child_ptr[i + 1]):
-            k, slot = np.uintp(child_row[e]), child_slot[e]
-            before, now = root_edges[k, slot], edges[k, slot]
+        for c in range(child_ptr[i], child_ptr[i + one]):
+            row = np.uintp(child_row[c]) * K
+            at_i = row + np.uintp(child_slot[c])
+            before, now = all_before[at_i], all_now[at_i]
             in_before, in_now = 2.0 * in_pivot * before, 2.0 * in_pivot * now
-            for s in range(slot):
-                slope = in_gathered[np.uintp(position[np.uintp(parents[k, s])] + 1)]
-                in_before += slope * root_edges[k, s]
-                in_now += slope * edges[k, s]
-                in_root_edges[k, s] += slope * before
-                in_edges[k, s] -= slope * now
-            in_root_edges[k, slot] += in_before
-            in_edges[k, slot] -= in_now
-        for s in range(K):
-            j = parents[i, s]
-            if j < 0:
-                break
-            position[j] = -1
+            for e in range(row, at_i):
+                slope = in_gathered[np.uintp(position[np.uintp(all_parents[e])] + 1)]
+                in_before += slope * all_before[e]
+                in_now += slope * all_now[e]
+                in_all_before[e] += slope * before
+                in_all_now[e] -= slope * now
+            in_all_before[at_i] += in_before
+            in_all_now[at_i] -= in_now
+        for e in range(own_start, own_stop):
+            position[np.uintp(all_parents[e])] = -1

@@ -45,12 +45,13 @@ def _add(values, rows, start, stop, what, x, a, b):
 
 @compiled
 def ends_of(parents, i):
-    """Where the parents of i begin and end among those of all points in a row."""
-    K = parents.shape[1]
-    stop = (i + 1) * K
-    while stop > i * K and parents[i, stop - i * K - 1] < 0:
-        stop -= 1
-    return i * K, stop
+    """Where the parents of i begin and end among those of all points in a row, as numbers without a sign."""
+    K, one = np.uintp(parents.shape[1]), np.uintp(1)
+    first = np.uintp(i) * K
+    last = first + K
+    while last > first and parents[np.uintp(i), last - first - one] < 0:
+        last -= one
+    return first, last
 
 
 @compiled

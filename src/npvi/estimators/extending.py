@@ -11,7 +11,9 @@ from npvi.estimators.inferring import infer
 from npvi.graph import extend_graph
 from npvi.inference import Data, Fit, MeanFunction, Start
 from npvi.parallel import threads
+from npvi.posteriors import DrawsPosterior
 from npvi.priors import Prior
+from npvi.priors.base import NeighborConditional
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
@@ -45,24 +47,31 @@ def extend(
             else np.concatenate([_ones(old.weight, old.y), _ones(weight, y)]),
         )
         basis = np.vstack([model.basis_, model.linear_part_.basis(X)])
-        given = model.prior_.conditional(places)
-        residual = model.posterior_.mean - model.basis_ @ model.trend_.coefficients
-        predicted = given.mean(residual) + basis[len(old.y) :] @ model.trend_.coefficients
-        spread = (given.variance + given.projected_variance(model.posterior_).T).T
-        sites = None
-        if predicted.ndim == 1:
-            predicted, spread, new_sites = _told(data.take(np.arange(len(old.y), len(data.y))), predicted, spread)
-            sites = np.concatenate([model.posterior_.site_precision, new_sites])
-        start = Start(
-            np.concatenate([model.posterior_.mean, predicted]),
-            np.concatenate([model.posterior_.variance, spread]),
-            sites,
-        )
+        start = _start(model, data, basis, model.prior_.conditional_of_last(places, graph))
         mean_function = MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_, data))
         fit = infer(model, prior, data, mean_function, start, seed=0)
         _ = fit.trend  # computed here, in these threads
     prior.forget_precision()
     return prior, data, basis, fit
+
+
+def _start(model: BaseGP, data: Data, basis: NDArray[np.float64], given: Any) -> Start:
+    """The posterior there is, and predictions at the new points that have seen their own observations."""
+    posterior, coefficients = model.posterior_, model.trend_.coefficients
+    old = len(posterior.mean)
+    predicted = given.mean(posterior.mean - model.basis_ @ coefficients) + basis[old:] @ coefficients
+    spread = (given.variance + given.projected_variance(posterior).T).T
+    if predicted.ndim > 1:
+        return Start(np.concatenate([posterior.mean, predicted]), np.concatenate([posterior.variance, spread]))
+    mean, variance, sites = _told(data.take(np.arange(old, len(data.y))), predicted, spread)
+    before = posterior.variance
+    if isinstance(posterior, DrawsPosterior) and isinstance(given, NeighborConditional):
+        before = posterior.variance_beside(given.neighbors, given.weights, spread, sites)
+    return Start(
+        np.concatenate([posterior.mean, mean]),
+        np.concatenate([before, variance]),
+        np.concatenate([posterior.site_precision, sites]),
+    )
 
 
 def _told(data: Data, mean: NDArray, variance: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -143,14 +143,9 @@ class Graph:
 
         It is how much denser the precision matrix of a process on this graph is than the graph.
         """
-        pointer, rows, slots = self.children
-        pairs = edges = 0
-        for i in np.unique(np.linspace(0, self.n_points - 1, 64).astype(np.int64)):
-            own = self.parents[i][self.parents[i] >= 0]
-            earlier = [self.parents[rows[e], : slots[e]] for e in range(pointer[i], pointer[i + 1])]
-            pairs += len(np.unique(np.concatenate([own, *earlier])))
-            edges += len(own)
-        return pairs / max(edges, 1)
+        some = np.unique(np.linspace(0, self.n_points - 1, 64).astype(np.int64))
+        seen = np.full(self.n_points, -1, np.int64)
+        return _count_pairs(some, self.parents, *self.children, seen) / max(np.count_nonzero(self.parents[some] >= 0), 1)
 
     @cached_property
     def _parts(self) -> dict[int, Parts]:
@@ -248,6 +243,25 @@ def _transpose(parents: np.ndarray, pointer: np.ndarray, row: np.ndarray, slot: 
     for i in range(n, 0, -1):
         pointer[i] = pointer[i - 1]
     pointer[0] = 0
+
+
+@compiled
+def _count_pairs(
+    some: np.ndarray, parents: np.ndarray, pointer: np.ndarray, row: np.ndarray, slot: np.ndarray, seen: np.ndarray
+) -> int:
+    """How many points are parents of these or, before them, of a child of these; `seen`, −1 to begin with, is room."""
+    count = 0
+    for i in some:
+        for j in parents[i]:
+            if j >= 0 and seen[j] != i:
+                seen[j] = i
+                count += 1
+        for e in range(pointer[i], pointer[i + 1]):
+            for j in parents[row[e], : slot[e]]:
+                if seen[j] != i:
+                    seen[j] = i
+                    count += 1
+    return count
 
 
 @compiled

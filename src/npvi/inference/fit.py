@@ -106,7 +106,7 @@ def _ascended(
     info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
     posterior = family.posterior(state.mean, state.covariance)
     w, factor = state.covariance.site_precision, state.covariance.precision_factor
-    solver = PrecisionSolver(prior, np.maximum(w, 0.0), problem.log, max(1e-10, 1e-2 * family.solve_tolerance), factor)
+    solver = PrecisionSolver(prior, np.maximum(w, 0.0), problem.log, max(1e-10, 0.1 * family.solve_tolerance), factor)
     exact = factor if getattr(state.covariance, "near", False) else None
     return Fit(posterior, state.elbo, info, mean_function, solver, factor=exact)
 

@@ -26,9 +26,9 @@ Vector = NDArray[np.float64]
 #: relative rounding error of the bound: a step that seems to lose no more than this is accepted
 _ROUNDING = 1e-13
 #: residual of the mean from which on it takes its last steps alone
-_NEARLY = 1e-3
+_NEARLY = 1e-2
 #: Newton steps before V is found anew, and how long one is, in standard deviations, that is followed by another
-_STEPS, _SHORT = 3, (0.01, 1.0)
+_STEPS, _SHORT = 3, (0.1, 3.0)
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
 

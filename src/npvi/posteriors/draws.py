@@ -42,6 +42,22 @@ class DrawsPosterior:
         over_chunks(_projected_variance, len(out), neighbors, weights, self.draws, out)
         return out
 
+    def variance_beside(
+        self,
+        neighbors: NDArray[np.int32],
+        weights: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        site_precision: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """About what the marginal variances become when new points are observed: of the new points' neighbours.
+
+        New point i is Σ_j weights_ij f[neighbors_ij] and noise of its own, `variance` in all, and is observed with
+        `site_precision` w: a neighbour's v loses C² w / (1 + w variance), C the covariance of the two.
+        """
+        found = self.variance.copy()
+        _lessen(neighbors, weights, variance, site_precision, self.draws, self.variance, found)
+        return found
+
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draws of f, shape (N, n): combinations of those there are, fresh ones where V is exact.
 
@@ -65,3 +81,24 @@ def _projected_variance(start, stop, neighbors, weights, draws, out):
         for r in range(n_draws):
             value += total[r] ** 2
         out[i] = value / n_draws
+
+
+@compiled
+def _lessen(neighbors, weights, variance, site_precision, draws, before, after):
+    n_draws = draws.shape[1]
+    own = np.empty(n_draws)
+    for i in range(len(neighbors)):
+        own[:] = 0.0
+        for j, weight in zip(neighbors[i], weights[i]):
+            if j >= 0:
+                for r in range(n_draws):
+                    own[r] += weight * draws[j, r]
+        gain = site_precision[i] / (1.0 + site_precision[i] * variance[i])
+        for j in neighbors[i]:
+            if j >= 0:
+                covariance = 0.0
+                for r in range(n_draws):
+                    covariance += own[r] * draws[j, r]
+                # the square of an estimate is larger than the square it estimates
+                square = (covariance / n_draws) ** 2 - before[j] * variance[i] / n_draws
+                after[j] *= max(0.5, 1.0 - max(square, 0.0) * gain / before[j])

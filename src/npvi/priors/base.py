@@ -158,6 +158,10 @@ class Prior(Protocol):
         many."""
         ...
 
+    def conditional_of_last(self, Z: NDArray[np.float64], graph: Graph) -> Conditional:
+        """The same for Z that are the last points of an extended graph, about as well."""
+        ...
+
     def joint(self, Z: NDArray[np.float64], n_neighbors: int | None = None) -> Joint:
         """The same of all new points together; `n_neighbors` is for priors that look at neighbours."""
         ...

@@ -122,6 +122,10 @@ class LowRank:
         weights = divided(features, self.inner)
         return LowRankConditional(self, weights, variance + np.einsum("ij,ij->i", weights, weights))
 
+    def conditional_of_last(self, Z: NDArray[np.float64], graph: Graph) -> LowRankConditional:
+        """The same, for the last points of an extended graph."""
+        return self.conditional(Z)
+
     def joint(self, Z: NDArray[np.float64], n_neighbors: int | None = None) -> LowRankJoint:
         """f at all new points together given f at X: given u they are independent."""
         features, variance, _ = self._given_inducing(Z)

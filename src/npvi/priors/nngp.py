@@ -65,32 +65,40 @@ class NNGP:
     ) -> None:
         self.kernel, self.nugget, self.X, self.graph = kernel, float(nugget), X, graph
         b, d = conditionals(kernel, self.nugget, X, graph.parents, X, graph.spatial if rows is None else rows)
-        known = formula_of(kernel) != NO_FORMULA
-        prior = np.full(len(X), float(kernel.variance)) if known else diagonal(kernel, X)  # type: ignore[attr-defined]
-        self.marginal_variance = prior + self.nugget
+        self.marginal_variance = self._marginal_variance(X)
         if rows is not None:
             others = np.ones(len(d), dtype=bool)
             others[rows] = False
             d[others] = self.marginal_variance[others]
-        degenerate = ~(d > 1e-14 * self.marginal_variance)
-        if degenerate.any():
-            raise self._not_positive_definite(np.flatnonzero(degenerate))
+        self._check(d, self.marginal_variance)
         self.conditional_mean_weights, self.conditional_variance = b, d
-        self.root = self._root()
-
-    def _root(self) -> Triangular:
-        scale = 1.0 / np.sqrt(self.conditional_variance)
-        return Triangular(self.graph, scale, -self.conditional_mean_weights * scale[:, None])
+        self.root = Triangular(graph, *_rows_of_root(b, d))
 
     def extended(self, X: NDArray[np.float64], graph: Graph) -> NNGP:
         """The prior with the last points of `graph` added; those it has are not computed again."""
-        n = self.graph.n_points
-        new = np.arange(n, graph.n_points, dtype=np.int32)
-        prior = NNGP(self.kernel, self.nugget, np.vstack([self.X, X]), graph, rows=new)
-        prior.conditional_mean_weights[:n] = self.conditional_mean_weights
-        prior.conditional_variance[:n] = self.conditional_variance
-        prior.root = prior._root()
-        return prior
+        new = NNGP.__new__(NNGP)
+        new.kernel, new.nugget, new.X, new.graph = self.kernel, self.nugget, np.vstack([self.X, X]), graph
+        b, d = conditionals(self.kernel, self.nugget, new.X, graph.parents[self.graph.n_points :], X)
+        added = self._marginal_variance(X)
+        new._check(d, added, self.graph.n_points)
+        new.marginal_variance = np.concatenate([self.marginal_variance, added])
+        new.conditional_mean_weights = np.concatenate([self.conditional_mean_weights, b])
+        new.conditional_variance = np.concatenate([self.conditional_variance, d])
+        scale, edges = _rows_of_root(b, d)
+        new.root = Triangular(
+            graph, np.concatenate([self.root.diagonal, scale]), np.concatenate([self.root.edges, edges])
+        )
+        return new
+
+    def _marginal_variance(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        known = formula_of(self.kernel) != NO_FORMULA
+        prior = np.full(len(X), float(self.kernel.variance)) if known else diagonal(self.kernel, X)  # type: ignore[attr-defined]
+        return prior + self.nugget
+
+    def _check(self, variance: NDArray[np.float64], marginal: NDArray[np.float64], first: int = 0) -> None:
+        degenerate = ~(variance > 1e-14 * marginal)
+        if degenerate.any():
+            raise self._not_positive_definite(first + np.flatnonzero(degenerate))
 
     def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P x, for one vector (N,) or many (N, R)."""
@@ -120,7 +128,18 @@ class NNGP:
         """f at new points given f at their `times` K nearest points of X: the nugget is fresh for every new row."""
         n = self.graph.n_points
         k = n if self.graph.n_neighbors >= n - 1 else min(n, times * self.graph.n_neighbors)
-        neighbors = self._index.query(self.kernel.coordinates(Z), k)
+        return self._conditional(Z, self._index.query(self.kernel.coordinates(Z), k))
+
+    def conditional_of_last(self, Z: NDArray[np.float64], graph: Graph) -> NeighborConditional:
+        """f at the last points of an extended graph given f at the old ones among their parents; given their nearest
+        old points, where parents are mostly new."""
+        parents = graph.parents[self.graph.n_points :]
+        old = parents < self.graph.n_points
+        if np.any(2 * old.sum(axis=1) < parents.shape[1]):
+            return self.conditional(Z)
+        return self._conditional(Z, np.where(old, parents, -1))
+
+    def _conditional(self, Z: NDArray[np.float64], neighbors: NDArray[np.int32]) -> NeighborConditional:
         weights, variance = conditionals(self.kernel, self.nugget, self.X, neighbors, Z)
         return NeighborConditional(neighbors, weights, np.maximum(variance, 0.0))
 
@@ -178,6 +197,12 @@ class NNGP:
             f"{self.graph.n_points} points; {where} and the nugget is {self.nugget:.3g}): add a nugget, for example "
             f"nugget={1e-4 * (float(self.marginal_variance.max()) or 1.0):.3g}, or choose a rougher kernel"
         )
+
+
+def _rows_of_root(b: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Diagonal and edges of T = D^{−½}(I−B)."""
+    scale = 1.0 / np.sqrt(d)
+    return scale, -b * scale[:, None]
 
 
 def classical(prior: NNGP, site_precision: NDArray[np.float64]) -> ZeroFillFactor:

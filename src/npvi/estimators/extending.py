@@ -47,7 +47,7 @@ def extend(
             else np.concatenate([_ones(old.weight, old.y), _ones(weight, y)]),
         )
         basis = np.vstack([model.basis_, model.linear_part_.basis(X)])
-        start = _start(model, data, basis, model.prior_.conditional_of_last(places, graph))
+        start = _start(model, prior, data, basis, model.prior_.conditional_of_last(places, graph))
         mean_function = MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_, data))
         fit = infer(model, prior, data, mean_function, start, seed=0)
         _ = fit.trend  # computed here, in these threads
@@ -55,7 +55,7 @@ def extend(
     return prior, data, basis, fit
 
 
-def _start(model: BaseGP, data: Data, basis: NDArray[np.float64], given: Any) -> Start:
+def _start(model: BaseGP, prior: Any, data: Data, basis: NDArray[np.float64], given: Any) -> Start:
     """The posterior there is, and predictions at the new points that have seen their own observations."""
     posterior, coefficients = model.posterior_, model.trend_.coefficients
     old = len(posterior.mean)
@@ -64,14 +64,13 @@ def _start(model: BaseGP, data: Data, basis: NDArray[np.float64], given: Any) ->
     if predicted.ndim > 1:
         return Start(np.concatenate([posterior.mean, predicted]), np.concatenate([posterior.variance, spread]))
     mean, variance, sites = _told(data.take(np.arange(old, len(data.y))), predicted, spread)
-    before = posterior.variance
+    every = np.concatenate([posterior.site_precision, sites])
+    before, factor = posterior.variance, None
     if isinstance(posterior, DrawsPosterior) and isinstance(given, NeighborConditional):
         before = posterior.variance_beside(given.neighbors, given.weights, spread, sites)
-    return Start(
-        np.concatenate([posterior.mean, mean]),
-        np.concatenate([before, variance]),
-        np.concatenate([posterior.site_precision, sites]),
-    )
+        factor = None if posterior.factor is None else posterior.factor.extended(prior.root, every)
+    mean, variance = np.concatenate([posterior.mean, mean]), np.concatenate([before, variance])
+    return Start(mean, variance, every, factor)
 
 
 def _told(data: Data, mean: NDArray, variance: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -19,11 +19,13 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: marginal means and variances of f; with site precisions, where they go with them already."""
+    """Where to begin: marginal means and variances of f; with site precisions, where they go with them already, and
+    perhaps something like a factor of P + W."""
 
     mean: Vector
     variance: Vector
     site_precision: Vector | None = None
+    factor: PrecisionFactor | None = None
 
 
 class Covariance(Protocol):

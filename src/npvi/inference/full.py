@@ -114,7 +114,10 @@ class AllCovariances:
     def posterior(self, mean: Vector, covariance: _Inverse) -> Posterior:
         if covariance.draws is None:
             return LowRankPosterior(mean, covariance.precision_factor)
-        return DrawsPosterior(mean, covariance.draws, covariance.variance, covariance.site_precision)
+        factor = covariance.precision_factor
+        own = factor is not None and factor.root is self.prior.root  # type: ignore[attr-defined]
+        w, v = covariance.site_precision, covariance.variance
+        return DrawsPosterior(mean, covariance.draws, v, w, factor if own else None)
 
     def info(self) -> dict[str, Any]:
         return self._info

@@ -39,8 +39,8 @@ class _Given:
 
     site_precision: Vector
     variance: Vector
+    precision_factor: PrecisionFactor | None
     log_determinant: float = -np.inf
-    precision_factor: None = None
 
     def mismatch(self, w: Vector) -> float:
         return np.inf
@@ -86,7 +86,7 @@ class Problem:
             start = Start(fitted, np.full_like(fitted, 1e-6))
         expected = self.data.expectations(start.mean, start.variance)
         if start.site_precision is not None:
-            given: Any = _Given(start.site_precision, start.variance)
+            given: Any = _Given(start.site_precision, start.variance, start.factor)
             return State(start.mean, given, expected, -np.inf)
         w = np.maximum(expected.precision, 0.0)
         solver = self._solver(w)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from npvi.compiling import compiled
 from npvi.parallel import over_chunks
+from npvi.sparse import ZeroFillFactor
 
 __all__ = ["DrawsPosterior"]
 
@@ -24,12 +26,17 @@ class DrawsPosterior:
         estimates; in double precision they are √N times a root of V, and nothing is estimated.
     variance : marginal variances, shape (N,); more exact than the draws' own.
     site_precision : w, shape (N,): how much each observation says about its own f.
+    factor : of V⁻¹, if there is one on the graph's pattern: more data can start from it. Copies do without.
     """
 
     mean: NDArray[np.float64]
     draws: NDArray
     variance: NDArray[np.float64]
     site_precision: NDArray[np.float64]
+    factor: ZeroFillFactor | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "factor": None}  # what can be found again is not worth its place in a file
 
     @property
     def exact(self) -> bool:

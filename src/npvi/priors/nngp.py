@@ -36,7 +36,6 @@ class NNGP:
 
     Attributes
     ----------
-    conditional_mean_weights : b, shape (N, K)
     conditional_variance : d, shape (N,)
     marginal_variance : k(x, x) + nugget, shape (N,)
     root : T = D^{−½}(I−B), with which P = TᵀT
@@ -82,7 +81,6 @@ class NNGP:
         added = self._marginal_variance(X)
         new._check(d, added, self.graph.n_points)
         new.marginal_variance = np.concatenate([self.marginal_variance, added])
-        new.conditional_mean_weights = np.concatenate([self.conditional_mean_weights, b])
         new.conditional_variance = np.concatenate([self.conditional_variance, d])
         scale, edges = _rows_of_root(b, d)
         new.root = Triangular(
@@ -174,10 +172,15 @@ class NNGP:
         """T on a pattern twice as wide, for a factor that loses less."""
         return widened(self.root, self.lower_half)
 
+    @cached_property
+    def conditional_mean_weights(self) -> NDArray[np.float64]:
+        """b, shape (N, K)."""
+        return -self.root.edges * np.sqrt(self.conditional_variance)[:, None]
+
     def forget_precision(self) -> None:
-        """Drop what `lower_half` and `wide_root` keep; it is only needed while fitting."""
-        self.__dict__.pop("lower_half", None)
-        self.__dict__.pop("wide_root", None)
+        """Drop what is only needed while fitting, and can be found again."""
+        for name in ("conditional_mean_weights", "lower_half", "wide_root"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _index(self) -> NeighborIndex:

@@ -37,6 +37,22 @@ class ZeroFillFactor:
         """Whether the factor can be used: after breakdowns its entries may have run to infinity."""
         return bool(np.isfinite(self.transpose.diagonal).all() and np.isfinite(self.transpose.edges).all())
 
+    def extended(self, root: Triangular, site_precision: NDArray[np.float64]) -> ZeroFillFactor:
+        """Rows for more points at the end, of TᵀT + W; the others stay, though the new points would change them.
+
+        To solve with it is nearly as good as one of its own.
+        """
+        n = len(self.transpose.diagonal)
+        own = root.diagonal[n:]
+        diagonal = np.sqrt(own**2 + site_precision[n:])
+        edges = root.edges[n:] * (own / diagonal)[:, None]
+        transpose = Triangular(
+            root.graph,
+            np.concatenate([self.transpose.diagonal, diagonal]),
+            np.concatenate([self.transpose.edges, edges]),
+        )
+        return ZeroFillFactor(transpose, self.breakdowns)
+
     def log_determinant(self) -> float:
         """log |U Uᵀ|."""
         return 2.0 * float(np.log(self.transpose.diagonal).sum())

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+from functools import partial
+
 import numpy as np
 import pytest
 
 import npvi
 from npvi.graph import build_graph, extend_graph
 from npvi.kernels import Matern32
+from npvi.posteriors import DrawsPosterior
+from npvi.priors import NNGP
 
 SETTINGS = {"order": "given", "kernel": Matern32(0.3), "nugget": 0.05, "learn": False, "n_neighbors": 10}
 
@@ -30,6 +35,73 @@ def test_same_as_from_scratch_on_the_extended_graph(method, n):
     np.testing.assert_allclose(ours.latent_mean, theirs.latent_mean, atol=1e-3 * np.sqrt(theirs.latent_var.min()))
     np.testing.assert_allclose(ours.latent_var, theirs.latent_var, rtol=2e-3)
     assert model.elbo_ == pytest.approx(scratch.elbo_, rel=1e-6)
+
+
+def agree(model, scratch, Z):
+    ours, theirs = model.predict_dist(Z), scratch.predict_dist(Z)
+    sd = np.sqrt(theirs.latent_var)
+    np.testing.assert_allclose(ours.latent_mean / sd, theirs.latent_mean / sd, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(np.sqrt(ours.latent_var) / sd, 1.0, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "bernoulli", "negative_binomial", "gamma", "gaussian"])
+@pytest.mark.parametrize("where", ["everywhere", "one place", "outside", "beside the old"])
+def test_wherever_new_points_are(likelihood, where):
+    """By draws; where all are in one place their parents are mostly new themselves."""
+    X, y = counts(1800)
+    rng = np.random.default_rng(5)
+    new = {
+        "everywhere": X[1500:],
+        "one place": 0.01 * X[1500:] + 0.5,
+        "outside": X[1500:] + np.array([1.5, 0.0]),
+        "beside the old": X[:300] + 1e-3 * X[1500:],
+    }[where]
+    X = np.vstack([X[:1500], new])
+    if likelihood == "bernoulli":
+        y = (y > 1.0).astype(float)
+    if likelihood in ("gamma", "gaussian"):
+        y = y + rng.uniform(0.5, 1.0, len(y))
+    build = npvi.GPClassifier if likelihood == "bernoulli" else partial(npvi.GPRegressor, likelihood)
+    scratch = build(**SETTINGS).fit(X, y)
+    model = build(**SETTINGS).fit(X[:1500], y[:1500]).update(X[1500:], y[1500:])
+    assert model.fit_info_["converged"]
+    agree(model, scratch, np.vstack([rng.random((300, 2)), new]))
+
+
+def test_one_row_after_the_other():
+    X, y = counts(1510)
+    model = npvi.GPRegressor("poisson", **SETTINGS).fit(X[:1500], y[:1500])
+    for i in range(1500, 1510):
+        model.update(X[i : i + 1], y[i : i + 1])
+    agree(model, npvi.GPRegressor("poisson", **SETTINGS).fit(X, y), X[:300])
+
+
+def test_a_copy_has_no_factor_and_does_without():
+    X, y = counts(1600)
+    model = npvi.GPRegressor("poisson", **SETTINGS).fit(X[:1500], y[:1500])
+    other = pickle.loads(pickle.dumps(model))
+    assert model.posterior_.factor is not None
+    assert other.posterior_.factor is None
+    model.update(X[1500:], y[1500:])
+    other.update(X[1500:], y[1500:])
+    agree(model, other, X[:300])
+
+
+def test_neighbours_variances_are_foreseen():
+    """What a new observation does to its neighbours, against the dense posterior of both."""
+    X, _ = counts(60)
+    prior = NNGP(Matern32(0.3), 0.05, X, build_graph(X, 59, order="given"))
+    P, w = prior.block(np.arange(60)), np.random.default_rng(0).exponential(1.0, 60)
+    V = np.linalg.inv(P[:59, :59] - np.outer(P[:59, 59], P[59, :59]) / P[59, 59] + np.diag(w[:59]))
+    n_draws = 200_000
+    draws = np.linalg.cholesky(V) @ np.random.default_rng(1).standard_normal((59, n_draws))
+    weights = prior.conditional_mean_weights[59:, :59]
+    spread = prior.conditional_variance[59:] + np.einsum("ij,jk,ik->i", weights, V, weights)
+    before = DrawsPosterior(np.zeros(59), draws.astype(np.float32), np.diag(V), w[:59])
+    found = before.variance_beside(np.arange(59, dtype=np.int32)[None], weights, spread, w[59:])
+    after = np.diag(np.linalg.inv(P + np.diag(w)))[:59]
+    assert (1.0 - after / np.diag(V)).max() > 0.05
+    np.testing.assert_allclose(found, after, rtol=0.005)
 
 
 def test_old_points_keep_their_parents_and_new_ones_get_the_nearest():

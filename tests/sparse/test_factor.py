@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from npvi.graph import build_graph, extend_graph
 from npvi.kernels import RBF
 from npvi.parallel import threads
+from npvi.priors import NNGP
 from npvi.sparse import Triangular, conjugate_gradients, zero_fill_factor
 from npvi.sparse.widen import widened
 from oracle import dense_triangular, pattern
@@ -212,3 +214,22 @@ def test_a_triangular_matrix_is_not_changed_by_factoring_it():
     zero_fill_factor(root, np.ones(50))
     np.testing.assert_array_equal(root.diagonal, copy.diagonal)
     np.testing.assert_array_equal(root.edges, copy.edges)
+
+
+def test_an_extended_factor_is_nearly_one_of_its_own():
+    whole = prior(600, 10)
+    w = np.random.default_rng(0).exponential(1.0, 600)
+    X = whole.X
+    old = build_graph(X[:590], 10, order="given")
+    longer = extend_graph(old, X[:590], X[590:])
+    root = NNGP(whole.kernel, whole.nugget, X, longer).root
+    part = NNGP(whole.kernel, whole.nugget, X[:590], old).root
+    extended = zero_fill_factor(part, w[:590]).extended(root, w)
+    A = dense_triangular(root).T @ dense_triangular(root) + np.diag(w)
+    x = np.random.default_rng(1).standard_normal(600)
+    found = conjugate_gradients(lambda v: A @ v, x, extended.solve, 1e-2, 5)
+    assert found.converged
+    np.testing.assert_allclose(found.x, np.linalg.solve(A, x), atol=0.1 * np.abs(x).max())
+    last = extended.transpose  # a point without children is eliminated exactly
+    np.testing.assert_allclose(last.diagonal[599] ** 2, A[599, 599], rtol=1e-12)
+    np.testing.assert_allclose(last.edges[599] * last.diagonal[599], A[599, longer.parents[599]], rtol=1e-9, atol=1e-12)

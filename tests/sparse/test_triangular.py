@@ -26,6 +26,7 @@ def test_products_and_solves_are_the_dense_ones(n, K, right_hand_sides):
     for result, expected in [
         (matrix.dot(x), T @ x),
         (matrix.transpose_dot(x), T.T @ x),
+        (matrix.gram_dot(x), T.T @ (T @ x)),
         (matrix.solve(x), scipy.linalg.solve_triangular(T, x, lower=True)),
         (matrix.transpose_solve(x), scipy.linalg.solve_triangular(T, x, lower=True, trans=1)),
     ]:
@@ -38,9 +39,9 @@ def test_memory_layout_does_not_matter():
     matrix = triangular(60, 7)
     x = np.random.default_rng(0).standard_normal((60, 5))
     for other in (np.asfortranarray(x), np.repeat(x, 2, axis=1)[:, ::2]):
-        for name in ("dot", "transpose_dot", "solve", "transpose_solve"):
+        for name in ("dot", "transpose_dot", "gram_dot", "solve", "transpose_solve"):
             np.testing.assert_array_equal(getattr(matrix, name)(other), getattr(matrix, name)(x))
-    for name in ("dot", "transpose_dot", "solve", "transpose_solve"):
+    for name in ("dot", "transpose_dot", "gram_dot", "solve", "transpose_solve"):
         np.testing.assert_allclose(getattr(matrix, name)(x[:, 3]), getattr(matrix, name)(x)[:, 3], rtol=1e-12)
 
 
@@ -67,5 +68,6 @@ def test_many_points(large, n_threads, shape):
         np.testing.assert_allclose(large.transpose_dot(transpose_solved), x, rtol=0, atol=1e-12)
         np.testing.assert_allclose(large.dot(x), T @ x, rtol=0, atol=1e-12)
         np.testing.assert_allclose(large.transpose_dot(x), T.T @ x, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(large.gram_dot(x), T.T @ (T @ x), rtol=0, atol=1e-12)
     expected = scipy.sparse.linalg.spsolve_triangular(T, x, lower=True)
     np.testing.assert_allclose(solved, expected, rtol=0, atol=1e-11)

@@ -130,12 +130,23 @@ class Graph:
     def children(self) -> Children:
         """Children of each point, found on first use."""
         slots = np.int16 if self.n_neighbors <= np.iinfo(np.int16).max else np.int32
-        n, k = self.parents.shape
-        # Every row but the first k is full.
-        edges = n * k - k * (k + 1) // 2
-        children = Children(np.zeros(n + 1, np.int64), np.empty(edges, np.int32), np.empty(edges, slots))
-        _transpose(self.parents, *children)
-        return children
+        n = self.n_points
+
+        def count(start: int, stop: int) -> tuple[int, np.ndarray]:
+            counts = np.zeros(n, np.int32)
+            _count_children(start, stop, self.parents, counts)
+            return start, counts
+
+        # a few threads have some of the rows each, and in every list the places after those of the rows before
+        some = {"grain": max(2**14, n // 4), "per_thread": 1}
+        counted = over_chunks(count, n, **some)
+        pointer = np.concatenate([[0], np.cumsum(np.sum([counts for _, counts in counted], axis=0, dtype=np.int64))])
+        row, slot = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], slots)
+        places, place = {}, pointer[:-1]
+        for start, counts in counted:
+            places[start], place = place, place + counts
+        over_chunks(lambda a, b: _place_children(a, b, self.parents, places[a].copy(), row, slot), n, **some)
+        return Children(pointer, row, slot)
 
     @cached_property
     def moral_density(self) -> float:
@@ -145,7 +156,9 @@ class Graph:
         """
         some = np.unique(np.linspace(0, self.n_points - 1, 64).astype(np.int64))
         seen = np.full(self.n_points, -1, np.int64)
-        return _count_pairs(some, self.parents, *self.children, seen) / max(np.count_nonzero(self.parents[some] >= 0), 1)
+        return _count_pairs(some, self.parents, *self.children, seen) / max(
+            np.count_nonzero(self.parents[some] >= 0), 1
+        )
 
     @cached_property
     def _parts(self) -> dict[int, Parts]:
@@ -226,23 +239,23 @@ def _renumber(
 
 
 @compiled
-def _transpose(parents: np.ndarray, pointer: np.ndarray, row: np.ndarray, slot: np.ndarray) -> None:
-    n, k = parents.shape
-    for i in range(n):
-        for j in range(min(i, k)):
-            pointer[parents[i, j] + 1] += 1
-    for i in range(n):
-        pointer[i + 1] += pointer[i]
-    for i in range(n):
-        for j in range(min(i, k)):
-            at = pointer[parents[i, j]]
+def _count_children(start: int, stop: int, parents: np.ndarray, counts: np.ndarray) -> None:
+    for i in range(start, stop):
+        for j in range(min(i, parents.shape[1])):
+            counts[parents[i, j]] += 1
+
+
+@compiled
+def _place_children(
+    start: int, stop: int, parents: np.ndarray, place: np.ndarray, row: np.ndarray, slot: np.ndarray
+) -> None:
+    """`place`: where the next child of each point goes."""
+    for i in range(start, stop):
+        for j in range(min(i, parents.shape[1])):
+            at = place[parents[i, j]]
             row[at] = i
             slot[at] = j
-            pointer[parents[i, j]] = at + 1
-    # Each pointer has run to the end of its list, which is where the next one starts.
-    for i in range(n, 0, -1):
-        pointer[i] = pointer[i - 1]
-    pointer[0] = 0
+            place[parents[i, j]] = at + 1
 
 
 @compiled

@@ -70,11 +70,11 @@ class Problem:
         enough: float = -np.inf,
     ) -> None:
         self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
-        # where V is right and the mean nearly so, the mean takes its last steps alone
-        self._nearly, self._last = (_NEARLY, tolerances[1]), (np.inf, np.inf)
+        self.tolerances, self._last = tolerances, (np.inf, np.inf)
         # halving steps again and again, and others after that, are for those who want the optimum itself
         self.enough, self.thorough = enough, enough == -np.inf
         self.shares = _SHARES if self.thorough else _SHARES[:3]
+        self._pulled: tuple[Vector | None, Any] = (None, None)
         self.log = SolverLog()
         self.relaxation = Relaxation(prior.graph.n_points)
 
@@ -104,9 +104,10 @@ class Problem:
     def improve(self, state: State) -> State:
         """A better state: by Newton's method for μ and v together, else for μ and V one after the other.
 
-        Where V is right already a step for the mean alone, which costs a fraction, comes first.
+        Where V is right already, or about to be, a step for the mean alone, which costs a fraction, comes first.
         """
-        if all(last <= limit for last, limit in zip(self._last, self._nearly)):
+        (mean, covariance), (mean_limit, covariance_limit) = self._last, self.tolerances
+        if mean_limit < mean <= _NEARLY and covariance <= 2.0 * covariance_limit:
             better = self._improve_mean(state)
             if better is not state:
                 return better
@@ -138,7 +139,7 @@ class Problem:
             bend_sd = others + 1.0 / sd**2 - np.minimum(at.in_sd_sd, 0.0)
             bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
             gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
-            slope = gradient - self.mean_function.penalty_gradient(mean)
+            slope = gradient - self._pull(mean)
             solver = self._solver(bend_mean, factor)
             step = self.mean_function.solve(solver, slope)
             gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
@@ -204,7 +205,7 @@ class Problem:
     def certificate(self, state: State) -> dict[str, float]:
         """Both residuals, relative to the largest term of their equation, and the bound."""
         gradient, w = state.expected.gradient, state.expected.precision
-        pull = self.mean_function.penalty_gradient(state.mean)
+        pull = self._pull(state.mean)
         # the last term is the gradient of a mean that is off by one standard deviation: where gradient and pull cancel
         # to rounding (all y equal to the constant mean) there is no other scale
         largest_term = max(
@@ -219,8 +220,14 @@ class Problem:
 
     def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
         """(P̃ + W)⁻¹ (gradient − P̃ mean)."""
-        slope = gradient - self.mean_function.penalty_gradient(mean)
+        slope = gradient - self._pull(mean)
         return self.mean_function.solve(solver, slope)
+
+    def _pull(self, mean: Vector) -> Vector:
+        """P̃ mean, remembered: the certificate of a state and the next step both want it."""
+        if mean is not self._pulled[0]:
+            self._pulled = (mean, self.mean_function.penalty_gradient(mean))
+        return self._pulled[1]
 
     def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
         """The state at (mean, covariance); None where there is no such covariance."""

@@ -62,7 +62,7 @@ class DrawsPosterior:
         `site_precision` w: a neighbour's v loses C² w / (1 + w variance), C the covariance of the two.
         """
         found = self.variance.copy()
-        _lessen(neighbors, weights, variance, site_precision, self.draws, self.variance, found)
+        _lessen(neighbors, weights, variance, site_precision, self.draws, found)
         return found
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -91,7 +91,7 @@ def _projected_variance(start, stop, neighbors, weights, draws, out):
 
 
 @compiled
-def _lessen(neighbors, weights, variance, site_precision, draws, before, after):
+def _lessen(neighbors, weights, variance, site_precision, draws, after):
     n_draws = draws.shape[1]
     own = np.empty(n_draws)
     for i in range(len(neighbors)):
@@ -100,12 +100,15 @@ def _lessen(neighbors, weights, variance, site_precision, draws, before, after):
             if j >= 0:
                 for r in range(n_draws):
                     own[r] += weight * draws[j, r]
-        gain = site_precision[i] / (1.0 + site_precision[i] * variance[i])
+        size = np.dot(own, own)
+        gain = site_precision[i] / (1.0 + site_precision[i] * variance[i]) * size / n_draws
         for j in neighbors[i]:
             if j >= 0:
-                covariance = 0.0
+                product = other = 0.0
                 for r in range(n_draws):
-                    covariance += own[r] * draws[j, r]
-                # the square of an estimate is larger than the square it estimates
-                square = (covariance / n_draws) ** 2 - before[j] * variance[i] / n_draws
-                after[j] *= max(0.5, 1.0 - max(square, 0.0) * gain / before[j])
+                    product += own[r] * draws[j, r]
+                    other += draws[j, r] * draws[j, r]
+                square = product**2 / (size * other)
+                # an estimated correlation is larger than the one it estimates, in the mean of squares
+                square = max(0.0, square - (1.0 - square) ** 2 / n_draws)
+                after[j] *= max(0.5, 1.0 - square * gain)

@@ -100,7 +100,9 @@ class NNGP:
 
     def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P x, for one vector (N,) or many (N, R)."""
-        return self.root.transpose_dot(self.root.dot(x))
+        if x.ndim == 2 and x.shape[1] == 1:
+            return self.matvec(x[:, 0])[:, None]
+        return self.root.gram_dot(x)
 
     def quadratic(self, x: NDArray[np.float64]) -> float:
         """xᵀ P x."""

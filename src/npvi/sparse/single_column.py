@@ -10,7 +10,7 @@ import numpy as np
 
 from npvi.compiling import compiled, reordered
 
-__all__ = ["dot", "solve", "transpose_dot", "transpose_solve"]
+__all__ = ["dot", "gram_dot", "solve", "transpose_dot", "transpose_solve"]
 
 
 @compiled
@@ -42,6 +42,18 @@ def transpose_dot(parents, edges, diagonal, x, y):
         y[i] += diagonal[i] * x[i]
         for s in range(_count(parents, i)):
             y[np.uintp(parents[i, s])] += edges[i, s] * x[i]
+
+
+@compiled
+def gram_dot(start, stop, parents, edges, diagonal, x):
+    """What rows `start` to `stop` of T add to TᵀT x."""
+    y = np.zeros(len(x))
+    for i in range(start, stop):
+        value = diagonal[i] * x[i] + _collect(parents, edges, i, x)
+        y[i] += diagonal[i] * value
+        for s in range(_count(parents, i)):
+            y[np.uintp(parents[i, s])] += edges[i, s] * value
+    return y
 
 
 @compiled

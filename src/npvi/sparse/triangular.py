@@ -51,13 +51,28 @@ class Triangular:
             _over_columns(lambda a, b: many_columns.transpose_dot(*self._lists, x, y, a, b), x)
         return y
 
+    def gram_dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """TᵀT x."""
+        if x.ndim > 1:
+            return self.transpose_dot(self.dot(x))
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        # one pass over T; each thread adds up by itself what it finds, so there should be few
+        first, *others = over_chunks(
+            single_column.gram_dot, len(x), *self._lists, x, grain=max(_grain(x), len(x) // 8), per_thread=1
+        )
+        for other in others:
+            first += other
+        return first
+
     def solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """T⁻¹ x."""
         y = np.array(x, dtype=np.float64, order="C")
         if y.ndim == 1:
             walk(self.graph, lambda a, b, rows: single_column.solve(a, b, rows, *self._lists, y), _grain(y))
         elif y.shape[1] < 8 * n_threads():
-            walk(self.graph, lambda a, b, rows: many_columns.solve(a, b, rows, *self._lists, y, 0, y.shape[1]), _grain(y))
+            walk(
+                self.graph, lambda a, b, rows: many_columns.solve(a, b, rows, *self._lists, y, 0, y.shape[1]), _grain(y)
+            )
         else:  # threads share out the right-hand sides; each walks the whole matrix
             rows = np.arange(len(y), dtype=np.int32)
             _over_columns(lambda a, b: many_columns.solve(0, len(y), rows, *self._lists, y, a, b), y)

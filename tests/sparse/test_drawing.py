@@ -1,0 +1,27 @@
+"""Draws in single precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from npvi.parallel import threads
+from npvi.sparse import Noise, draw
+
+from .cases import triangular
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("n_draws", [1, 4, 31, 32, 64, 70])
+@pytest.mark.parametrize(("n", "K"), [(1, 1), (2, 1), (30, 29), (500, 10)])
+def test_draws_are_solutions(n, K, n_draws, n_threads):
+    matrix = triangular(n, K, size=0.1)
+    noise = Noise(matrix.graph.order)
+    with threads(n_threads):
+        x, squares = draw(matrix, noise, n_draws)
+    assert (x.dtype, x.shape, x.flags.c_contiguous) == (np.float32, (n, n_draws), True)
+    numbers = noise.columns(0, n_draws)
+    exact = matrix.solve(numbers)
+    np.testing.assert_allclose(x, exact, rtol=0, atol=2e-6 * np.abs(exact).max())
+    by_parents = exact - numbers / matrix.diagonal[:, None]
+    np.testing.assert_allclose(squares, np.mean(by_parents**2, axis=1), rtol=1e-5, atol=1e-6)

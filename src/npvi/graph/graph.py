@@ -156,9 +156,8 @@ class Graph:
         """
         some = np.unique(np.linspace(0, self.n_points - 1, 64).astype(np.int64))
         seen = np.full(self.n_points, -1, np.int64)
-        return _count_pairs(some, self.parents, *self.children, seen) / max(
-            np.count_nonzero(self.parents[some] >= 0), 1
-        )
+        pairs = _count_pairs(some, self.parents, *self.children, seen)
+        return pairs / max(np.count_nonzero(self.parents[some] >= 0), 1)
 
     @cached_property
     def _parts(self) -> dict[int, Parts]:

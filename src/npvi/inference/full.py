@@ -26,8 +26,8 @@ _DENSE = 1000
 _AT_ONCE = 16
 #: draws that find out how far from exact the factor is
 _PROBES = 4
-#: for the residuals of mean and covariance, where marginal variances are estimates; where all w are off by as much to one
-#: side, standard deviations of smooth functions were seen to be off by four times that
+#: for the residuals of mean and covariance, where marginal variances are estimates; where all w are off to one side,
+#: standard deviations of smooth functions were seen to be off by four times as much
 _TOLERANCES = (1e-5, 3e-4)
 #: ‖M ε − ε‖/‖ε‖ from which on a factor is no help
 _USELESS = 100.0

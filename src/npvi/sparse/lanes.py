@@ -31,12 +31,13 @@ __all__ = [
 ]
 
 LANES = 8
+_DOUBLE = ir.DoubleType()
 
 
 class VectorRows:
     """The rows of a C-contiguous (…, LANES) array as LLVM vectors, for the code generators below."""
 
-    vector = ir.VectorType(ir.DoubleType(), LANES)
+    vector = ir.VectorType(_DOUBLE, LANES)
 
     def __init__(self, context, builder, array_type, array):
         self.builder = builder
@@ -166,10 +167,10 @@ def _reciprocal_root(typingctx, array, target):
     return types.void(array, types.intp), codegen
 
 
-def _combiner(lanes, number=ir.DoubleType(), registers=1):
+def _combiner(lanes, number=_DOUBLE, registers=1):
     """Intrinsic that adds up multiples of `lanes`·`registers` neighbouring numbers in some rows."""
     vector = ir.VectorType(number, lanes)
-    size = 8 if number == ir.DoubleType() else 4
+    size = 8 if number == _DOUBLE else 4
 
     @intrinsic
     def combine(typingctx, values, rows, start, stop, x, column, total):
@@ -216,7 +217,7 @@ combine_32 = _combiner(16, ir.FloatType(), registers=2)
 
 def _spreader(lanes):
     """Intrinsic that adds multiples of `lanes` numbers to neighbouring numbers in some rows."""
-    vector = ir.VectorType(ir.DoubleType(), lanes)
+    vector = ir.VectorType(_DOUBLE, lanes)
 
     @intrinsic
     def spread(typingctx, values, rows, start, stop, what, x, column):

@@ -6,6 +6,7 @@ It is the same for every family. No step is taken that lowers the bound; the cer
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,13 +49,24 @@ class _Given:
 
 @dataclass(frozen=True)
 class State:
-    """N(mean, V), and what the data say of f there."""
+    """N(mean, V)."""
 
     mean: Vector
     covariance: Covariance
     """The best one for its own w; at the optimum that is the w of (mean, variance)."""
-    expected: Expectations
-    elbo: float
+    data: Data
+    rest: float
+    """All of the bound but what the data say; −∞ where it isn't known."""
+
+    @cached_property
+    def expected(self) -> Expectations:
+        """What the data say there."""
+        return self.data.expectations(self.mean, self.covariance.variance)
+
+    @cached_property
+    def elbo(self) -> float:
+        """The bound."""
+        return float(self.expected.value.sum() + self.rest) if self.rest > -np.inf else -np.inf
 
 
 class Problem:
@@ -84,10 +96,10 @@ class Problem:
         if start is None:
             fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
             start = Start(fitted, np.full_like(fitted, 1e-6))
-        expected = self.data.expectations(start.mean, start.variance)
         if start.site_precision is not None:
             given: Any = _Given(start.site_precision, start.variance, start.factor)
-            return State(start.mean, given, expected, -np.inf)
+            return State(start.mean, given, self.data, -np.inf)
+        expected = self.data.expectations(start.mean, start.variance)
         w = np.maximum(expected.precision, 0.0)
         solver = self._solver(w)
         mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
@@ -233,12 +245,9 @@ class Problem:
         """The state at (mean, covariance); None where there is no such covariance."""
         if covariance is None:
             return None
-        v = covariance.variance
-        expected = self.data.expectations(mean, v)
         # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
-        rest = covariance.site_precision @ v - self.mean_function.penalty(mean) - self.prior.logdet
-        elbo = expected.value.sum() + 0.5 * (rest + covariance.log_determinant)
-        return State(mean, covariance, expected, float(elbo))
+        known = covariance.site_precision @ covariance.variance - self.mean_function.penalty(mean) - self.prior.logdet
+        return State(mean, covariance, self.data, 0.5 * float(known + covariance.log_determinant))
 
     def _no_worse(self, trial: State, state: State) -> bool:
         loss = _ROUNDING * max(1.0, abs(state.elbo)) + self.family.noise(state.covariance, trial.covariance)

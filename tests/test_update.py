@@ -12,7 +12,7 @@ import npvi
 from npvi.graph import build_graph, extend_graph
 from npvi.kernels import Matern32
 from npvi.posteriors import DrawsPosterior
-from npvi.priors import NNGP
+from npvi.priors import NNGP, NotPositiveDefiniteError
 
 SETTINGS = {"order": "given", "kernel": Matern32(0.3), "nugget": 0.05, "learn": False, "n_neighbors": 10}
 
@@ -144,6 +144,14 @@ def test_bad_input_leaves_the_model_as_it_was():
     with pytest.raises(ValueError, match="2 features"):
         model.update(X[:2, :1], [1.0, 2.0])
     np.testing.assert_array_equal(model.predict(X[:5]), before)
+
+
+def test_rows_at_a_place_that_is_taken_without_a_nugget():
+    X, y = counts(1500)
+    model = npvi.GPRegressor("poisson", **{**SETTINGS, "nugget": 0.0}).fit(X, y)
+    with pytest.raises(NotPositiveDefiniteError, match="nugget"):
+        model.update(X[:2], y[:2])
+    assert model.graph_.n_points == 1500
 
 
 def test_a_model_of_too_few_points_says_so():

@@ -12,7 +12,8 @@ import pytest
 import oracle
 from npvi import GPRegressor
 from npvi.graph import build_graph
-from npvi.inference import AllCovariances, full
+from npvi.inference import AllCovariances, Data, MeanFunction, full
+from npvi.inference.iteration import Problem
 from npvi.kernels import RBF, Matern12, Matern32
 from npvi.likelihoods import Custom, Gaussian
 from npvi.likelihoods.registry import LIKELIHOODS
@@ -272,3 +273,21 @@ def test_draws_in_double_precision_where_single_does_not_do(monkeypatch, by_draw
     np.testing.assert_allclose(quick.variance, careful.variance, rtol=1e-5)
     np.testing.assert_allclose(quick.draws, careful.draws, rtol=0, atol=1e-5)
     assert quick.log_determinant == careful.log_determinant
+
+
+def test_a_long_step_is_held_to_what_agrees_with_itself():
+    """A zero count far down: the step of v goes so far that w comes out as it was, though neither is right."""
+    X = np.zeros((1, 2))
+    prior = NNGP(Matern12(1.0), 1.0, X, build_graph(X, 1))
+    data = Data(NOISES["poisson"].likelihood, np.zeros(1))
+    problem = Problem(AllCovariances(prior), prior, data, MeanFunction(prior, np.empty((1, 0))), (0.0, 0.0))
+    mean, before, after, others = np.array([-12.29]), np.array([12.48]), np.array([21.4]), np.array([0.0326])
+    proposed = data.expectations(mean, after).precision
+    was = 1.0 / before - others
+    assert abs(proposed - was) * before < 0.6  # which `_settled` would let pass
+    problem._hold(proposed, mean, before, after, others)
+    np.testing.assert_allclose(proposed, np.exp(mean + 0.5 / (others + proposed)), rtol=0.05)
+    short = data.expectations(mean, before).precision
+    same = short.copy()
+    problem._hold(same, mean, before, 1.01 * before, others)
+    assert same == short

@@ -13,6 +13,7 @@ from npvi.priors import NNGP
 from npvi.priors.conditionals import grain
 from npvi.priors.gradient import expected_log_density_gradient, marginal_gradient
 from npvi.sparse import zero_fill_factor
+from oracle import dense_triangular
 
 KERNELS = {
     "matern12, ard": Matern12([0.3, 0.6], 1.3),
@@ -72,6 +73,37 @@ def test_marginal_gradient_against_differences(name, n, K):
 
     prior = NNGP(kernel, 0.05, X, graph)
     _check(marginal_gradient(prior, mean, zero_fill_factor(prior.root, w)), kernel, marginal)
+
+
+def test_where_the_factor_is_not_exact_draws_tell_the_rest():
+    """Against the dense determinant: no bias, and a fraction of the noise of draws alone."""
+    kernel, n, n_draws, seeds = Matern32(0.3, 2.0), 300, 32, 40
+    X, graph, rng = made(n, 6)
+    prior = NNGP(kernel, 0.05, X, graph)
+    mean, w = np.zeros(n), rng.exponential(size=n)
+    factor = zero_fill_factor(prior.root, w)
+    A = prior.block(np.arange(n)) + np.diag(w)
+
+    def marginal(nugget):
+        prior = NNGP(kernel, nugget, X, graph)
+        return -0.5 * (prior.logdet + np.linalg.slogdet(prior.block(np.arange(n)) + np.diag(w))[1])
+
+    exact = (marginal(0.05 + 1e-5) - marginal(0.05 - 1e-5)) / 2e-5
+    # draws U⁻ᵀM^{−½}ε of N(0, A⁻¹)
+    U_inverse = np.linalg.inv(dense_triangular(factor.transpose).T)
+    values, vectors = np.linalg.eigh(U_inverse @ A @ U_inverse.T)
+    assert np.abs(values - 1.0).max() > 0.05  # or there would be nothing to tell
+    root = U_inverse.T @ (vectors / np.sqrt(values)) @ vectors.T
+    both, alone = [], []
+    for seed in range(seeds):
+        noise = np.random.default_rng(seed).standard_normal((n, n_draws))
+        draws = root @ noise
+        both.append(marginal_gradient(prior, mean, factor, draws, noise).nugget)
+        weights = np.append(1.0, np.full(n_draws, 1.0 / n_draws))
+        alone.append(expected_log_density_gradient(prior, np.column_stack([mean, draws]), weights).nugget)
+    assert abs(np.mean(both) - exact) < 4.0 * np.std(both) / np.sqrt(seeds)
+    assert abs(np.mean(alone) - exact) < 4.0 * np.std(alone) / np.sqrt(seeds)
+    assert np.std(both) < 0.3 * np.std(alone)
 
 
 def _check(found, kernel, function):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from npvi.parallel import threads
-from npvi.sparse import Noise, draw
+from npvi.sparse import Noise, Triangular, draw
 
 from .cases import triangular
 
@@ -25,3 +25,12 @@ def test_draws_are_solutions(n, K, n_draws, n_threads):
     np.testing.assert_allclose(x, exact, rtol=0, atol=2e-6 * np.abs(exact).max())
     by_parents = exact - numbers / matrix.diagonal[:, None]
     np.testing.assert_allclose(squares, np.mean(by_parents**2, axis=1), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_squares_of_tiny_and_huge_draws(scale):
+    """They would be nothing, or infinite, in single precision."""
+    matrix = triangular(50, 5, size=0.3)
+    noise = Noise(matrix.graph.order)
+    scaled = Triangular(matrix.graph, matrix.diagonal / scale, matrix.edges / scale)
+    np.testing.assert_allclose(draw(scaled, noise, 32)[1] / scale**2, draw(matrix, noise, 32)[1], rtol=1e-4, atol=1e-9)

@@ -41,7 +41,9 @@ class Fit:
     mean_function: MeanFunction
     solver: PrecisionSolver
     factor: PrecisionFactor | None = field(default=None, kw_only=True)
-    """That of P + W, where it is as good as exact."""
+    """That of P + W, if there is one."""
+    near: bool = field(default=False, kw_only=True)
+    """Whether it is as good as exact."""
 
     @cached_property
     def trend(self) -> Trend:
@@ -107,8 +109,8 @@ def _ascended(
     posterior = family.posterior(state.mean, state.covariance)
     w, factor = state.covariance.site_precision, state.covariance.precision_factor
     solver = PrecisionSolver(prior, np.maximum(w, 0.0), problem.log, max(1e-10, 0.1 * family.solve_tolerance), factor)
-    exact = factor if getattr(state.covariance, "near", False) else None
-    return Fit(posterior, state.elbo, info, mean_function, solver, factor=exact)
+    near = getattr(state.covariance, "near", False)
+    return Fit(posterior, state.elbo, info, mean_function, solver, factor=factor, near=near)
 
 
 _GUARANTEES = {

@@ -1,4 +1,4 @@
-"""One iteration towards the best q: Newton steps for μ and the marginal variances, each followed by the best V.
+"""One iteration towards the best q: Newton steps for μ and the marginal variances, followed by the best V.
 
 It is the same for every family. No step is taken that lowers the bound; the certificate says what is left to do.
 """
@@ -30,6 +30,10 @@ _ROUNDING = 1e-13
 _NEARLY = 1e-2
 #: Newton steps before V is found anew, and how long one is, in standard deviations, that is followed by another
 _STEPS, _SHORT = 3, (0.1, 3.0)
+#: the same of a step for the standard deviations: long ones overshoot, and `_settled` knows what to do
+_SHORT_SD = 0.25
+#: steps for variances, relative to them, that are checked
+_LONG = 0.03
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
 
@@ -66,7 +70,7 @@ class State:
     @cached_property
     def elbo(self) -> float:
         """The bound."""
-        return float(self.expected.value.sum() + self.rest) if self.rest > -np.inf else -np.inf
+        return -np.inf if self.rest == -np.inf else float(self.expected.value.sum() + self.rest)
 
 
 class Problem:
@@ -139,7 +143,7 @@ class Problem:
         and V in turn crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero
         count lies far down, and is wide). A short step is followed by another for the same c, which costs less than V;
         then V is found at the sites of the new (μ, s). Where the first step would gain less than half of what is
-        `enough`, the state is left as it is.
+        `enough`, V is left as it is.
         """
         v, w = state.covariance.variance, state.covariance.site_precision
         before = np.sqrt(v)
@@ -156,22 +160,25 @@ class Problem:
             step = self.mean_function.solve(solver, slope)
             gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
             if step_number == 0 and gain < 0.5 * self.enough and self.complete(state):
-                return state
-            mean, sd = mean + step, sd + (slope_sd + at.in_mean_sd * step) / bend_sd
-            sd = np.clip(sd, 0.5 * before, 2.0 * before)
-            factor = solver.best
-            length = float(np.max(np.abs(step) / before))
-            if not _SHORT[0] < length < _SHORT[1]:
+                trial = self.at(mean + step, state.covariance)
+                return trial if trial is not None and self._no_worse(trial, state) else state
+            step_sd = (slope_sd + at.in_mean_sd * step) / bend_sd
+            mean, sd, factor = mean + step, np.clip(sd + step_sd, 0.5 * before, 2.0 * before), solver.best
+            length, length_sd = float(np.max(np.abs(step) / before)), float(np.max(np.abs(step_sd) / before))
+            if not _SHORT[0] < length < _SHORT[1] or length_sd > _SHORT_SD:
                 break
         for share in self.shares:
             tried = state.mean + share * (mean - state.mean)
             variance = (before + share * (sd - before)) ** 2
-            change = self._settled(state, tried, self.data.expectations(tried, variance).precision) - w
+            proposed = self.data.expectations(tried, variance).precision
+            self._hold(proposed, tried, v, variance, others)
+            change = self._settled(state, tried, proposed) - w
             if share == 1.0:
                 relaxation = self.relaxation.of(change * v)
             trial = self.at(tried, self.family.covariance(w + share * relaxation * change))
             if trial is not None and self._no_worse(trial, state):
                 return trial
+            trial = None  # its draws take memory
         return None
 
     def _improve_mean(self, state: State) -> State:
@@ -203,16 +210,22 @@ class Problem:
         wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
         if not len(wild):
             return proposed
-        data, m = self.data.take(wild), mean[wild]
         others = np.maximum(1.0 / v[wild] - w[wild], 1.0 / self.prior.marginal_variance[wild])
-        low, high = np.minimum(w[wild], proposed[wild]), np.maximum(w[wild], proposed[wild])
-        for _ in range(8):
-            middle = np.sqrt(low * high)
-            above = data.expectations(m, 1.0 / (others + middle)).precision > middle
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
         settled = proposed.copy()
-        settled[wild] = np.sqrt(low * high)
+        settled[wild] = _agreeing(self.data.take(wild), mean[wild], others, w[wild], proposed[wild])
         return settled
+
+    def _hold(self, proposed: Vector, mean: Vector, before: Vector, after: Vector, others: Vector) -> None:
+        """Where v takes a long step, replace the w proposed there by one that agrees with its own v.
+
+        Such a step may go too far, and to just where w is what it has been: no iteration would notice.
+        """
+        long = np.flatnonzero((np.abs(after - before) > _LONG * before) & (proposed > 0.0))
+        if len(long):
+            data, m = self.data.take(long), mean[long]
+            at_first = data.expectations(m, before[long]).precision
+            held = _agreeing(data, m, others[long], np.maximum(at_first, 1e-300), proposed[long])
+            proposed[long] = np.where(at_first > 0.0, held, proposed[long])
 
     def certificate(self, state: State) -> dict[str, float]:
         """Both residuals, relative to the largest term of their equation, and the bound."""
@@ -252,3 +265,13 @@ class Problem:
     def _no_worse(self, trial: State, state: State) -> bool:
         loss = _ROUNDING * max(1.0, abs(state.elbo)) + self.family.noise(state.covariance, trial.covariance)
         return trial.elbo >= state.elbo - loss
+
+
+def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vector) -> Vector:
+    """The w between two positive ones that goes with its own v = 1/(others + w), by bisection."""
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    for _ in range(8):
+        middle = np.sqrt(low * high)
+        above = data.expectations(mean, 1.0 / (others + middle)).precision > middle
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.asarray(np.sqrt(low * high))

@@ -111,7 +111,9 @@ class BoundObjective:
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         data, fit = self._fit(model)
         prior, posterior = fit.mean_function.prior, fit.posterior
-        found = model.structure.gradient(prior, fit.mean_function.centred(posterior.mean), posterior, fit.factor)
+        centred = fit.mean_function.centred(posterior.mean)
+        noise = None if fit.near or fit.factor is None else self._noise.columns(0, fit.info["draws"])
+        found = model.structure.gradient(prior, centred, posterior, fit.factor, noise)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
         slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, posterior.variance, data.row, data.weight)
         gradient |= {f"likelihood__{name}": slope for name, slope in slopes.items()}
@@ -133,7 +135,7 @@ class BoundObjective:
         else:
             family = AllCovariances(prior, self._noise, _DRAWS, strict=True)
             fit = fit_posterior(
-                family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
+                family, prior, data, mean_function, self.start, 3e-3, 3 if self.start else 12, enough=0.1
             )
         self.start = Start(fit.posterior.mean, fit.posterior.variance)
         return data, fit

@@ -26,6 +26,7 @@ from npvi.inference.mean_function import MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.likelihoods.softmax import Softmax
 from npvi.likelihoods.softmax_integrals import expected_log_sum_exp
+from npvi.posteriors import DrawsPosterior
 from npvi.posteriors.stacked import StackedPosterior
 from npvi.priors import Conditional, NotPositiveDefiniteError, PrecisionFactor, Prior
 from npvi.sparse import Noise, conjugate_gradients
@@ -150,7 +151,11 @@ def fit_softmax(
     guarantee = "the likelihood is log-concave: a converged fit is the global optimum of the bound"
     info = {"method": family.name, "guarantee": guarantee, **info, **families[0].info()}
     means = np.ascontiguousarray(state.mean.T)
-    posterior = StackedPosterior([one.posterior(m, V) for one, m, V in zip(families, means, state.covariances)])
+    parts = [one.posterior(m, V) for one, m, V in zip(families, means, state.covariances)]
+    for part in parts:
+        if isinstance(part, DrawsPosterior):  # updates don't use it, and there may be many classes
+            object.__setattr__(part, "factor", None)
+    posterior = StackedPosterior(parts)
     solvers = [
         PrecisionSolver(prior, V.site_precision, problem.log, nearby=V.precision_factor) for V in state.covariances
     ]

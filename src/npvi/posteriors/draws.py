@@ -107,7 +107,7 @@ def _lessen(neighbors, weights, variance, site_precision, draws, after):
                 product = other = 0.0
                 for r in range(n_draws):
                     product += own[r] * draws[j, r]
-                    other += draws[j, r] * draws[j, r]
+                    other += np.float64(draws[j, r]) ** 2
                 square = product**2 / (size * other)
                 # an estimated correlation is larger than the one it estimates, in the mean of squares
                 square = max(0.0, square - (1.0 - square) ** 2 / n_draws)

@@ -58,14 +58,28 @@ def expected_log_density_gradient(
     return _pull_back(prior, _of_log_density(prior, functions, weights, rows), rows)
 
 
-def marginal_gradient(prior: NNGP, mean: NDArray[np.float64], factor: ZeroFillFactor) -> PriorGradient:
+def marginal_gradient(
+    prior: NNGP,
+    mean: NDArray[np.float64],
+    factor: ZeroFillFactor,
+    draws: NDArray | None = None,
+    noise: NDArray[np.float64] | None = None,
+) -> PriorGradient:
     """∂/∂θ of −½ meanᵀ P mean + ½ log |P| − ½ log |P + W|, for the factor U Uᵀ of P + W.
 
     At the best q that is the gradient of the bound, as `expected_log_density_gradient` of mean and draws is, without
-    the noise of draws; but the factor must be as good as exact.
+    the noise of draws; but the factor must be as good as exact. Where it isn't, `draws` of N(0, (P+W)⁻¹) tell the rest,
+    and the random numbers they were made from (`noise`) what the factor alone would have told: most of their noise is
+    in both.
     """
-    density = _of_log_density(prior, mean[:, None], np.ones(1))
-    in_diagonal, in_edges = factor.log_determinant_gradient()
+    functions, weights = mean[:, None], np.ones(1)
+    if draws is not None:
+        functions, weights = (
+            np.column_stack([mean, draws]),
+            np.append(1.0, np.full(draws.shape[1], 1.0 / draws.shape[1])),
+        )
+    density = _of_log_density(prior, functions, weights)
+    in_diagonal, in_edges = factor.log_determinant_gradient(noise)
     d, root = prior.conditional_variance, prior.root
     # T = D^{−½}(I − B)
     in_root = in_diagonal * root.diagonal + np.einsum("ij,ij->i", in_edges, root.edges)

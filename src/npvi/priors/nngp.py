@@ -79,8 +79,8 @@ class NNGP:
         new.kernel, new.nugget, new.X, new.graph = self.kernel, self.nugget, np.vstack([self.X, X]), graph
         b, d = conditionals(self.kernel, self.nugget, new.X, graph.parents[self.graph.n_points :], X)
         added = self._marginal_variance(X)
-        new._check(d, added, self.graph.n_points)
         new.marginal_variance = np.concatenate([self.marginal_variance, added])
+        new._check(d, added, self.graph.n_points)
         new.conditional_variance = np.concatenate([self.conditional_variance, d])
         scale, edges = _rows_of_root(b, d)
         new.root = Triangular(
@@ -131,8 +131,8 @@ class NNGP:
         return self._conditional(Z, self._index.query(self.kernel.coordinates(Z), k))
 
     def conditional_of_last(self, Z: NDArray[np.float64], graph: Graph) -> NeighborConditional:
-        """f at the last points of an extended graph given f at the old ones among their parents; given their nearest
-        old points, where parents are mostly new."""
+        """f at the last points of an extended graph given f at the old ones among their parents; where these are few
+        for some point, all are given their nearest old points instead."""
         parents = graph.parents[self.graph.n_points :]
         old = parents < self.graph.n_points
         if np.any(2 * old.sum(axis=1) < parents.shape[1]):

@@ -69,9 +69,12 @@ class Structure(Protocol):
         """What the points at positions `rows` contribute to its log density."""
         ...
 
-    def gradient(self, prior: Any, mean: Vector, posterior: Any, factor: Any = None) -> PriorGradient:
+    def gradient(
+        self, prior: Any, mean: Vector, posterior: Any, factor: Any = None, noise: NDArray | None = None
+    ) -> PriorGradient:
         """Of E log p(f) in the hyper-parameters, for f of mean `mean` with the covariance (P + W)⁻¹ of `posterior`;
-        `factor` is one of P + W that is as good as exact, if there is one."""
+        `factor` is one of P + W, if there is one; if it isn't as good as exact, `noise` has the random numbers that the
+        draws were made from."""
         ...
 
 
@@ -95,11 +98,13 @@ class NearestNeighbors:
         """The sum over the conditionals of `rows`."""
         return _Conditionals(NNGP(kernel, nugget, X, graph, rows=rows), rows)
 
-    def gradient(self, prior: NNGP, mean: Vector, posterior: DrawsPosterior, factor: Any = None) -> PriorGradient:
-        """Of E log p(f), by the factor or else by the posterior's draws."""
-        if isinstance(factor, ZeroFillFactor) and factor.root is prior.root and not len(factor.breakdowns):
-            return marginal_gradient(prior, mean, factor)
+    def gradient(
+        self, prior: NNGP, mean: Vector, posterior: DrawsPosterior, factor: Any = None, noise: Any = None
+    ) -> PriorGradient:
+        """Of E log p(f), by the factor, the posterior's draws or both."""
         draws = posterior.draws
+        if isinstance(factor, ZeroFillFactor) and factor.root is prior.root and not len(factor.breakdowns):
+            return marginal_gradient(prior, mean, factor, None if noise is None else draws, noise)
         weights = np.append(1.0, np.full(draws.shape[1], 1.0 / draws.shape[1]))
         return expected_log_density_gradient(prior, np.column_stack([mean, draws]), weights)
 
@@ -137,7 +142,9 @@ class InducingPoints:
         # nobody will sweep over columns: the graph of all points does no harm
         return _Marginal(self.prior(kernel, nugget, X[rows], graph), rows, len(X) / len(rows))
 
-    def gradient(self, prior: LowRank, mean: Vector, posterior: LowRankPosterior, factor: Any = None) -> PriorGradient:
+    def gradient(
+        self, prior: LowRank, mean: Vector, posterior: LowRankPosterior, factor: Any = None, noise: Any = None
+    ) -> PriorGradient:
         """Of E log p(f), exactly."""
         columns = posterior.factor.columns
         functions = np.column_stack([mean, columns])

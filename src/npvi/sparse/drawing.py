@@ -61,4 +61,4 @@ def _substitute(rows, parents, edges, diagonal, key, x, column, last, squares):
             total[r] *= inverse
             x[i, column + r] = noise[r] * inverse - total[r]
         for r in range(last - column):
-            squares[i] += total[r] * total[r]
+            squares[i] += np.float64(total[r]) ** 2  # which in single precision may not be a number at all

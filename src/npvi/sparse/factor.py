@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.compiling import compiled
-from npvi.sparse.many_columns import ends_of
+from npvi.parallel import over_chunks
+from npvi.sparse.many_columns import count_of, ends_of
 from npvi.sparse.triangular import Triangular
 from npvi.sparse.walking import walk
 
@@ -57,12 +58,23 @@ class ZeroFillFactor:
         """log |U Uᵀ|."""
         return 2.0 * float(np.log(self.transpose.diagonal).sum())
 
-    def log_determinant_gradient(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The derivatives of log |U Uᵀ| in the diagonal and the edges of T, breakdowns aside."""
+    def log_determinant_gradient(
+        self, noise: NDArray[np.float64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The derivatives of log |U Uᵀ| in the diagonal and the edges of T, breakdowns aside.
+
+        With `noise`, columns ε of standard normal numbers, those of log |U Uᵀ| less the mean of ‖Uᵀx‖² over x = U⁻ᵀε,
+        which are 0 in expectation: they are about as far from it as an estimate of the former by these x.
+        """
         assert self.root is not None
         root, graph, n = self.root, self.root.graph, len(self.root.diagonal)
-        in_diagonal, in_edges, in_factor = np.zeros(n), np.zeros_like(root.edges), np.zeros_like(root.edges)
-        given = (root.diagonal, root.edges, self.transpose.diagonal, self.transpose.edges)
+        in_diagonal, in_edges, in_factor = np.zeros(n), np.zeros(root.edges.shape), np.zeros(root.edges.shape)
+        at_diagonal = 2.0 / self.transpose.diagonal
+        if noise is not None:
+            x = self.transpose.solve(noise)
+            at_diagonal -= 2.0 * np.einsum("ij,ij->i", noise, x) / noise.shape[1]
+            over_chunks(_lessen_products, n, graph.parents, noise, x, in_factor)
+        given = (root.diagonal, root.edges, self.transpose.diagonal, self.transpose.edges, at_diagonal)
 
         def unwind(start, stop, rows):
             lists = (graph.parents, *graph.children)
@@ -87,7 +99,7 @@ def zero_fill_factor(root: Triangular, site_precision: NDArray[np.float64]) -> Z
     """
     graph = root.graph
     n = len(root.diagonal)
-    diagonal, edges = np.empty(n), np.zeros_like(root.edges)
+    diagonal, edges = np.empty(n), np.zeros(root.edges.shape)
     broken = np.zeros(n, dtype=np.bool_)
     lists = (graph.parents, *graph.children)
 
@@ -129,7 +141,7 @@ def _eliminate(
 ):
     # all arrays as one row each and indices without a sign: a check for negative ones costs a seventh of the time
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    all_parents, all_before, all_now = parents.ravel(), root_edges.ravel(), edges.ravel()
+    all_parents, all_before, all_now = parents.reshape(-1), root_edges.reshape(-1), edges.reshape(-1)
     # products with points that aren't parents of i land in the spare place 0: cheaper than a branch around them
     gathered = np.zeros(K + one)
     for t in range(start, stop):
@@ -162,6 +174,19 @@ def _eliminate(
 
 
 @compiled
+def _lessen_products(start, stop, parents, noise, x, edges):
+    """edges[i, s] −= 2 mean noise[i] · x[parent]."""
+    n = noise.shape[1]
+    for i in range(start, stop):
+        for s in range(count_of(parents, i)):
+            j = parents[i, s]
+            total = 0.0
+            for r in range(n):
+                total += noise[i, r] * x[j, r]
+            edges[i, s] -= 2.0 * total / n
+
+
+@compiled
 def _unwind(
     start,
     stop,
@@ -174,20 +199,21 @@ def _unwind(
     root_edges,
     diagonal,
     edges,
+    at_diagonal,
     in_root_diagonal,
     in_root_edges,
     in_edges,
     position,
 ):
-    """`_eliminate` backwards. `in_edges` holds the derivatives in the factor's edges, which are complete for i when all
-    of its parents have been here."""
+    """`_eliminate` backwards, from derivatives `at_diagonal` and `in_edges` in the factor itself. Those in the edges of
+    i are complete when all of its parents have been here."""
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    all_parents, all_before, all_now = parents.ravel(), root_edges.ravel(), edges.ravel()
-    in_all_before, in_all_now = in_root_edges.ravel(), in_edges.ravel()
+    all_parents, all_before, all_now = parents.reshape(-1), root_edges.reshape(-1), edges.reshape(-1)
+    in_all_before, in_all_now = in_root_edges.reshape(-1), in_edges.reshape(-1)
     in_gathered = np.zeros(K + one)  # as there, place 0 is for points that aren't parents of i
     for t in range(start, stop):
         i = np.uintp(rows[t])
-        in_diagonal = 2.0 / diagonal[i]
+        in_diagonal = at_diagonal[i]
         in_gathered[:] = 0.0
         own_start, own_stop = ends_of(parents, i)
         for e in range(own_start, own_stop):

@@ -7,7 +7,7 @@ import numpy as np
 from npvi.compiling import compiled
 from npvi.sparse.lanes import combine_4, combine_8, spread_4, spread_8
 
-__all__ = ["dot", "ends_of", "solve", "transpose_dot", "transpose_solve"]
+__all__ = ["count_of", "dot", "ends_of", "solve", "transpose_dot", "transpose_solve"]
 
 
 @compiled
@@ -44,14 +44,19 @@ def _add(values, rows, start, stop, what, x, a, b):
 
 
 @compiled
+def count_of(parents, i):
+    """How many parents i has."""
+    k = parents.shape[1]
+    while k > 0 and parents[i, k - 1] < 0:
+        k -= 1
+    return k
+
+
+@compiled
 def ends_of(parents, i):
     """Where the parents of i begin and end among those of all points in a row, as numbers without a sign."""
-    K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    first = np.uintp(i) * K
-    last = first + K
-    while last > first and parents[np.uintp(i), last - first - one] < 0:
-        last -= one
-    return first, last
+    first = np.uintp(i) * np.uintp(parents.shape[1])
+    return first, first + np.uintp(count_of(parents, i))
 
 
 @compiled

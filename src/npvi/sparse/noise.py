@@ -10,7 +10,7 @@ from npvi.parallel import over_chunks
 
 __all__ = ["AT_ONCE", "Noise", "key_of", "normal_numbers"]
 
-#: columns of a block; the loops below know it too
+#: columns of a block; compiled loops, here and in `npvi.sparse.drawing`, have it written out
 AT_ONCE = 32
 
 

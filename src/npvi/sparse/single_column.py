@@ -9,23 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from npvi.compiling import compiled, reordered
+from npvi.sparse.many_columns import count_of
 
 __all__ = ["dot", "gram_dot", "solve", "transpose_dot", "transpose_solve"]
-
-
-@compiled
-def _count(parents, i):
-    k = parents.shape[1]
-    while k > 0 and parents[i, k - 1] < 0:
-        k -= 1
-    return k
 
 
 @reordered
 def _collect(parents, edges, i, x):
     """Σ_s edges[i, s] · x[parents[i, s]]."""
     total = 0.0
-    for s in range(_count(parents, i)):
+    for s in range(count_of(parents, i)):
         total += edges[i, s] * x[np.uintp(parents[i, s])]
     return total
 
@@ -40,7 +33,7 @@ def dot(start, stop, parents, edges, diagonal, x, y):
 def transpose_dot(parents, edges, diagonal, x, y):
     for i in range(len(diagonal)):
         y[i] += diagonal[i] * x[i]
-        for s in range(_count(parents, i)):
+        for s in range(count_of(parents, i)):
             y[np.uintp(parents[i, s])] += edges[i, s] * x[i]
 
 
@@ -51,7 +44,7 @@ def gram_dot(start, stop, parents, edges, diagonal, x):
     for i in range(start, stop):
         value = diagonal[i] * x[i] + _collect(parents, edges, i, x)
         y[i] += diagonal[i] * value
-        for s in range(_count(parents, i)):
+        for s in range(count_of(parents, i)):
             y[np.uintp(parents[i, s])] += edges[i, s] * value
     return y
 
@@ -68,5 +61,5 @@ def transpose_solve(parents, edges, diagonal, x):
     for i in range(len(diagonal) - 1, -1, -1):
         value = x[i] / diagonal[i]
         x[i] = value
-        for s in range(_count(parents, i)):
+        for s in range(count_of(parents, i)):
             x[np.uintp(parents[i, s])] -= edges[i, s] * value

@@ -174,7 +174,7 @@ def _combiner(lanes, number=_DOUBLE, registers=1):
 
     @intrinsic
     def combine(typingctx, values, rows, start, stop, x, column, total):
-        """total = Σ values[e] · x[rows[e], column:column+len(total)] over start ≤ e < stop, for the length known here."""
+        """total = Σ values[e] · x[rows[e], column:column+len(total)] over start ≤ e < stop."""
         if any(array.layout != "C" for array in (values, rows, x, total)):
             raise TypingError("arrays must be C-contiguous")
         signature = types.void(values, rows, types.intp, types.intp, x, types.intp, total)

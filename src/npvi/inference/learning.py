@@ -112,7 +112,8 @@ class BoundObjective:
         data, fit = self._fit(model)
         prior, posterior = fit.mean_function.prior, fit.posterior
         centred = fit.mean_function.centred(posterior.mean)
-        noise = None if fit.near or fit.factor is None else self._noise.columns(0, fit.info["draws"])
+        n_draws = None if fit.near or fit.factor is None else fit.info["draws"]
+        noise = None if n_draws is None else self._noise.columns(0, n_draws)
         found = model.structure.gradient(prior, centred, posterior, fit.factor, noise)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
         slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, posterior.variance, data.row, data.weight)

@@ -12,6 +12,8 @@ __all__ = ["Solution", "conjugate_gradients"]
 
 Vector = NDArray[np.float64]
 
+#: a relative residual that leaves nothing to gain
+_NOTHING = 1e-10
 #: iterations without progress after which to give up
 _PATIENCE = 200
 
@@ -68,7 +70,7 @@ def conjugate_gradients(
         total += gain
         # gains that shrink by one and the same factor add up to this
         missing = gain**2 / (gain_before - gain) if gain < gain_before < np.inf else np.inf
-        if norm <= tolerance and missing <= share * total:
+        if norm <= tolerance and (missing <= share * total or norm <= _NOTHING):
             return Solution(x, iteration, norm, True)
         if norm < 0.9 * lowest:
             lowest, lowest_at = norm, iteration

@@ -144,16 +144,11 @@ class AllCovariances:
             """M x."""
             return transpose.transpose_solve(solver.matvec(transpose.solve(x)))
 
-        probes = self._noise.columns(0, _PROBES)
-        with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
-            solved = transpose.solve(probes)
-            gap = transpose.transpose_solve(solver.matvec(solved)) - probes
-            size, along, off = (np.einsum("ij,ij->j", *pair) for pair in ((probes, probes), (probes, gap), (gap, gap)))
-            departure = float(np.sqrt(off / size).max())
+        solved, departure, logarithms = self._probe(transpose, solver)
         if not departure < _USELESS:
             return None
         near = departure <= _ACCURACY
-        logarithms = list(size * np.log1p(along / size)) if near else []  # εᵀ log(M) ε, where M ε is about ε
+        logarithms = logarithms if near else []
         self._info |= {"factor_residual": departure, "lanczos_steps": 1}
         # what is left of x given the parents (or all other points) has variance `scale` and adds no noise
         scale = 1.0 / (transpose.diagonal**2 if near else self._diagonal(solver))
@@ -161,7 +156,7 @@ class AllCovariances:
         if drawn is not None:
             draws, squares = drawn
         else:
-            draws, squares = np.empty((len(probes), self.draws), dtype=np.float32), np.zeros(len(probes))
+            draws, squares = np.empty((len(scale), self.draws), dtype=np.float32), np.zeros(len(scale))
             for first in range(0, self.draws, _AT_ONCE):
                 last = min(first + _AT_ONCE, self.draws)
                 noise = self._noise.columns(first, last)
@@ -182,13 +177,26 @@ class AllCovariances:
         log_determinant = -(factor.log_determinant() + correction)
         return _Inverse(solver.site_precision, variance, log_determinant, draws, factor, near)
 
-    def _quickly(self, transpose: Triangular, some: Columns) -> tuple[NDArray[np.float32], Vector] | None:
+    def _probe(self, transpose: Triangular, solver: PrecisionSolver) -> tuple[list[Vector], float, list[float]]:
+        """For a few ε: U⁻ᵀε; the largest ‖M ε − ε‖/‖ε‖; and εᵀ log(M) ε, where M ε is about ε.
+
+        One after the other: that is as fast, and loops for many columns are not compiled before they are needed.
+        """
+        probes = np.ascontiguousarray(self._noise.columns(0, _PROBES).T)
+        with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
+            solved = [transpose.solve(probe) for probe in probes]
+            gaps = [transpose.transpose_solve(solver.matvec(x)) - probe for x, probe in zip(solved, probes)]
+            size = np.einsum("ij,ij->i", probes, probes)
+            off, along = (np.array([one @ gap for one, gap in zip(ones, gaps)]) for ones in (gaps, probes))
+            return solved, float(np.max(np.sqrt(off / size))), list(size * np.log1p(along / size))
+
+    def _quickly(self, transpose: Triangular, some: list[Vector]) -> tuple[NDArray[np.float32], Vector] | None:
         """Draws and their squares (see `npvi.sparse.draw`), or None where single precision doesn't do, as `some` of
         them in double precision tell."""
         draws, squares = draw(transpose, self._noise, self.draws)
-        some = some[:, : self.draws]
-        rounding = np.abs(draws[:, : some.shape[1]] - some).max()
-        return (draws, squares) if rounding <= _ROUNDING * np.abs(some).max() else None
+        some = some[: self.draws]
+        rounding = max(np.abs(draws[:, c] - column).max() for c, column in enumerate(some))
+        return (draws, squares) if rounding <= _ROUNDING * max(np.abs(column).max() for column in some) else None
 
     def _diagonal(self, solver: PrecisionSolver) -> Vector:
         return self.prior.precision_diagonal + solver.site_precision

@@ -32,8 +32,8 @@ _NEARLY = 1e-2
 _STEPS, _SHORT = 3, (0.1, 3.0)
 #: the same of a step for the standard deviations: long ones overshoot, and `_settled` knows what to do
 _SHORT_SD = 0.25
-#: steps for variances, relative to them, that are checked
-_LONG = 0.03
+#: steps for variances, relative to them, that are checked, and how many at most
+_LONG, _MOST = 0.03, 256
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
 
@@ -218,9 +218,13 @@ class Problem:
     def _hold(self, proposed: Vector, mean: Vector, before: Vector, after: Vector, others: Vector) -> None:
         """Where v takes a long step, replace the w proposed there by one that agrees with its own v.
 
-        Such a step may go too far, and to just where w is what it has been: no iteration would notice.
+        Such a step may go too far, and to just where w is what it has been: no iteration would notice. In the end there
+        are few of them; while there are many, the longest ones will do.
         """
-        long = np.flatnonzero((np.abs(after - before) > _LONG * before) & (proposed > 0.0))
+        length = np.where(proposed > 0.0, np.abs(after - before) / before, 0.0)
+        long = np.flatnonzero(length > _LONG)
+        if len(long) > _MOST:
+            long = long[np.argpartition(length[long], -_MOST)[-_MOST:]]
         if len(long):
             data, m = self.data.take(long), mean[long]
             at_first = data.expectations(m, before[long]).precision

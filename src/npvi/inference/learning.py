@@ -136,7 +136,7 @@ class BoundObjective:
         else:
             family = AllCovariances(prior, self._noise, _DRAWS, strict=True)
             fit = fit_posterior(
-                family, prior, data, mean_function, self.start, 3e-3, 3 if self.start else 12, enough=0.1
+                family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
             )
         self.start = Start(fit.posterior.mean, fit.posterior.variance)
         return data, fit

@@ -34,7 +34,8 @@ def draw(matrix: Triangular, noise: Noise, n: int) -> tuple[NDArray[np.float32],
     """
     keys = noise.keys(n)
     draws = np.empty((len(matrix.diagonal), AT_ONCE * len(keys)), dtype=np.float32)
-    lists = (noise.rows, matrix.graph.parents, matrix.edges, matrix.diagonal)
+    parents = matrix.graph.parents
+    lists = (noise.rows, parents, parents.reshape(-1), matrix.edges.reshape(-1), matrix.diagonal)
 
     def some(first: int, last: int) -> NDArray[np.float64]:
         squares = np.zeros(len(draws))
@@ -47,11 +48,10 @@ def draw(matrix: Triangular, noise: Noise, n: int) -> tuple[NDArray[np.float32],
 
 
 @compiled
-def _substitute(rows, parents, edges, diagonal, key, x, column, last, squares):
+def _substitute(rows, parents, neighbors, values, diagonal, key, x, column, last, squares):
     """Columns `column` to `column` + 32 of x; of those before `last` the squares are added up."""
     total, noise = np.empty(32, np.float32), np.empty(32, np.float32)
     work, bits = np.empty(32, np.float32), np.empty(32, np.int32)
-    neighbors, values = parents.reshape(parents.size), edges.reshape(edges.size)
     for i in range(len(diagonal)):
         first, end = ends_of(parents, i)
         combine_32(values, neighbors, first, end, x, column, total)  # type: ignore[call-arg]

@@ -74,11 +74,12 @@ class ZeroFillFactor:
             x = self.transpose.solve(noise)
             at_diagonal -= 2.0 * np.einsum("ij,ij->i", noise, x) / noise.shape[1]
             over_chunks(_lessen_products, n, graph.parents, noise, x, in_factor)
-        given = (root.diagonal, root.edges, self.transpose.diagonal, self.transpose.edges, at_diagonal)
+        lists = (graph.parents, graph.parents.reshape(-1), *graph.children)
+        given = (root.diagonal, root.edges.reshape(-1), self.transpose.diagonal, self.transpose.edges.reshape(-1))
+        found = (at_diagonal, in_diagonal, in_edges.reshape(-1), in_factor.reshape(-1))
 
         def unwind(start, stop, rows):
-            lists = (graph.parents, *graph.children)
-            _unwind(start, stop, rows, *lists, *given, in_diagonal, in_edges, in_factor, scratch(n))
+            _unwind(start, stop, rows, *lists, *given, *found, scratch(n))
 
         walk(graph, unwind, _WORTH)
         return in_diagonal, in_edges
@@ -101,10 +102,10 @@ def zero_fill_factor(root: Triangular, site_precision: NDArray[np.float64]) -> Z
     n = len(root.diagonal)
     diagonal, edges = np.empty(n), np.zeros(root.edges.shape)
     broken = np.zeros(n, dtype=np.bool_)
-    lists = (graph.parents, *graph.children)
+    lists = (graph.parents, graph.parents.reshape(-1), *graph.children)
+    arrays = (root.diagonal, root.edges.reshape(-1), site_precision, diagonal, edges.reshape(-1), broken)
 
     def eliminate(start, stop, rows):
-        arrays = (root.diagonal, root.edges, site_precision, diagonal, edges, broken)
         _eliminate(start, stop, rows, *lists, *arrays, scratch(n))
 
     walk(graph, eliminate, _WORTH, reverse=True)
@@ -128,20 +129,20 @@ def _eliminate(
     stop,
     rows,
     parents,
+    all_parents,
     child_ptr,
     child_row,
     child_slot,
     root_diagonal,
-    root_edges,
+    all_before,
     site_precision,
     diagonal,
-    edges,
+    all_now,
     broken,
     position,
 ):
-    # all arrays as one row each and indices without a sign: a check for negative ones costs a seventh of the time
+    # arrays of all edges in a row, and indices without a sign: a check for negative ones costs a seventh of the time
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    all_parents, all_before, all_now = parents.reshape(-1), root_edges.reshape(-1), edges.reshape(-1)
     # products with points that aren't parents of i land in the spare place 0: cheaper than a branch around them
     gathered = np.zeros(K + one)
     for t in range(start, stop):
@@ -192,24 +193,23 @@ def _unwind(
     stop,
     rows,
     parents,
+    all_parents,
     child_ptr,
     child_row,
     child_slot,
     root_diagonal,
-    root_edges,
+    all_before,
     diagonal,
-    edges,
+    all_now,
     at_diagonal,
     in_root_diagonal,
-    in_root_edges,
-    in_edges,
+    in_all_before,
+    in_all_now,
     position,
 ):
-    """`_eliminate` backwards, from derivatives `at_diagonal` and `in_edges` in the factor itself. Those in the edges of
-    i are complete when all of its parents have been here."""
+    """`_eliminate` backwards, from derivatives `at_diagonal` and `in_all_now` in the factor itself. Those in the edges
+    of i are complete when all of its parents have been here."""
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    all_parents, all_before, all_now = parents.reshape(-1), root_edges.reshape(-1), edges.reshape(-1)
-    in_all_before, in_all_now = in_root_edges.reshape(-1), in_edges.reshape(-1)
     in_gathered = np.zeros(K + one)  # as there, place 0 is for points that aren't parents of i
     for t in range(start, stop):
         i = np.uintp(rows[t])

@@ -21,12 +21,10 @@ __all__ = [
     "LANES",
     "VectorRows",
     "add_slopes",
-    "combine_4",
     "combine_8",
     "combine_32",
     "list_squares",
     "solve_last",
-    "spread_4",
     "spread_8",
 ]
 
@@ -210,7 +208,7 @@ def _combiner(lanes, number=_DOUBLE, registers=1):
     return combine
 
 
-combine_8, combine_4 = _combiner(8), _combiner(4)
+combine_8 = _combiner(8)
 #: x and total in single precision
 combine_32 = _combiner(16, ir.FloatType(), registers=2)
 
@@ -253,7 +251,7 @@ def _spreader(lanes):
     return spread
 
 
-spread_8, spread_4 = _spreader(8), _spreader(4)
+spread_8 = _spreader(8)
 
 
 @intrinsic

@@ -1,11 +1,14 @@
-"""Loops of `npvi.sparse.triangular` over columns a to b of arrays (N, R), eight side by side in vector registers."""
+"""Loops of `npvi.sparse.triangular` over columns a to b of arrays (N, R), eight side by side in vector registers.
+
+`rows` and `values` are the parents and edges of all points in a row.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from npvi.compiling import compiled
-from npvi.sparse.lanes import combine_4, combine_8, spread_4, spread_8
+from npvi.sparse.lanes import combine_8, spread_8
 
 __all__ = ["count_of", "dot", "ends_of", "solve", "transpose_dot", "transpose_solve"]
 
@@ -17,9 +20,6 @@ def _combine(values, rows, start, stop, x, a, b, total):
     while r + 8 <= b:
         combine_8(values, rows, start, stop, x, r, total[r - a :])  # type: ignore[call-arg]
         r += 8
-    if r + 4 <= b:
-        combine_4(values, rows, start, stop, x, r, total[r - a :])  # type: ignore[call-arg]
-        r += 4
     while r < b:
         total[r - a] = 0.0
         for e in range(start, stop):
@@ -34,9 +34,6 @@ def _add(values, rows, start, stop, what, x, a, b):
     while r + 8 <= b:
         spread_8(values, rows, start, stop, what[r - a :], x, r)  # type: ignore[call-arg]
         r += 8
-    if r + 4 <= b:
-        spread_4(values, rows, start, stop, what[r - a :], x, r)  # type: ignore[call-arg]
-        r += 4
     while r < b:
         for e in range(start, stop):
             x[np.uintp(rows[e]), r] += values[e] * what[r - a]
@@ -60,9 +57,8 @@ def ends_of(parents, i):
 
 
 @compiled
-def dot(start, stop, parents, edges, diagonal, x, y):
+def dot(start, stop, parents, rows, values, diagonal, x, y):
     total = np.empty(x.shape[1])
-    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
     for i in range(start, stop):
         first, last = ends_of(parents, i)
         _combine(values, rows, first, last, x, 0, len(total), total)
@@ -71,8 +67,7 @@ def dot(start, stop, parents, edges, diagonal, x, y):
 
 
 @compiled
-def transpose_dot(parents, edges, diagonal, x, y, a, b):
-    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
+def transpose_dot(parents, rows, values, diagonal, x, y, a, b):
     for i in range(len(diagonal)):
         first, last = ends_of(parents, i)
         for r in range(a, b):
@@ -81,9 +76,8 @@ def transpose_dot(parents, edges, diagonal, x, y, a, b):
 
 
 @compiled
-def solve(start, stop, order, parents, edges, diagonal, x, a, b):
+def solve(start, stop, order, parents, rows, values, diagonal, x, a, b):
     total = np.empty(b - a)
-    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
     for t in range(start, stop):
         i = order[t]
         first, last = ends_of(parents, i)
@@ -93,9 +87,8 @@ def solve(start, stop, order, parents, edges, diagonal, x, a, b):
 
 
 @compiled
-def transpose_solve(parents, edges, diagonal, y, a, b):
+def transpose_solve(parents, rows, values, diagonal, y, a, b):
     less = np.empty(b - a)
-    rows, values = parents.reshape(parents.size), edges.reshape(edges.size)
     for i in range(len(diagonal) - 1, -1, -1):
         first, last = ends_of(parents, i)
         for r in range(a, b):

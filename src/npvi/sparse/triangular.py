@@ -37,8 +37,8 @@ class Triangular:
         """T x, for x of shape (N,) or (N, R)."""
         x = np.ascontiguousarray(x, dtype=np.float64)
         y = np.empty_like(x)
-        loop = single_column.dot if x.ndim == 1 else many_columns.dot
-        over_chunks(loop, len(x), *self._lists, x, y, grain=_grain(x))
+        loop, lists = (single_column.dot, self._lists) if x.ndim == 1 else (many_columns.dot, self._flat)
+        over_chunks(loop, len(x), *lists, x, y, grain=_grain(x))
         return y
 
     def transpose_dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -48,7 +48,7 @@ class Triangular:
         if x.ndim == 1:
             single_column.transpose_dot(*self._lists, x, y)
         else:
-            _over_columns(lambda a, b: many_columns.transpose_dot(*self._lists, x, y, a, b), x)
+            _over_columns(lambda a, b: many_columns.transpose_dot(*self._flat, x, y, a, b), x)
         return y
 
     def gram_dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -71,11 +71,11 @@ class Triangular:
             walk(self.graph, lambda a, b, rows: single_column.solve(a, b, rows, *self._lists, y), _grain(y))
         elif y.shape[1] < 8 * n_threads():
             walk(
-                self.graph, lambda a, b, rows: many_columns.solve(a, b, rows, *self._lists, y, 0, y.shape[1]), _grain(y)
+                self.graph, lambda a, b, rows: many_columns.solve(a, b, rows, *self._flat, y, 0, y.shape[1]), _grain(y)
             )
         else:  # threads share out the right-hand sides; each walks the whole matrix
             rows = np.arange(len(y), dtype=np.int32)
-            _over_columns(lambda a, b: many_columns.solve(0, len(y), rows, *self._lists, y, a, b), y)
+            _over_columns(lambda a, b: many_columns.solve(0, len(y), rows, *self._flat, y, a, b), y)
         return y
 
     def transpose_solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,7 +84,7 @@ class Triangular:
         if y.ndim == 1:
             single_column.transpose_solve(*self._lists, y)
         else:
-            _over_columns(lambda a, b: many_columns.transpose_solve(*self._lists, y, a, b), y)
+            _over_columns(lambda a, b: many_columns.transpose_solve(*self._flat, y, a, b), y)
         return y
 
     def row_norms_squared(self) -> NDArray[np.float64]:
@@ -109,6 +109,10 @@ class Triangular:
     @property
     def _lists(self) -> tuple[NDArray, ...]:
         return self.graph.parents, self.edges, self.diagonal
+
+    @property
+    def _flat(self) -> tuple[NDArray, ...]:
+        return self.graph.parents, self.graph.parents.reshape(-1), self.edges.reshape(-1), self.diagonal
 
 
 def _over_columns(loop: Callable[[int, int], None], x: NDArray[np.float64]) -> None:

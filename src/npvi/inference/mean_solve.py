@@ -15,9 +15,6 @@ from npvi.sparse import conjugate_gradients
 
 __all__ = ["PrecisionSolver", "SolverLog", "classical"]
 
-#: of what a step gains, how much a rough solution may miss
-_SHARE = 1e-4
-
 
 @dataclass
 class SolverLog:
@@ -104,14 +101,13 @@ class PrecisionSolver:
         tolerance = self.tolerance if tolerance is None else tolerance
         matvec = self.matvec if less is None else lambda x: self.matvec(x) - less(x)
         x = np.zeros_like(rhs)
-        iterations, residual, done = 0, 1.0, not rhs.any()
-        share = _SHARE if tolerance > 1e-6 else np.inf  # below, rounding would be in the way
-        if self._nearby is not None and self._preconditioner is None and not done:
-            found = conjugate_gradients(matvec, rhs, self._nearby.solve, tolerance, self._few, share)
-            iterations, done = found.iterations, found.converged
+        iterations, residual = 0, 1.0
+        if self._nearby is not None and self._preconditioner is None:
+            found = conjugate_gradients(matvec, rhs, self._nearby.solve, tolerance, self._few)
+            iterations = found.iterations
             if found.residual < 1.0:
                 x, residual = found.x, found.residual
-        while not done:
+        while residual > tolerance:
             name, factor = self._preconditioner = self._preconditioner or self._build(self._first_route())
             if factor.finite:
                 # an exact factor that doesn't get there has met rounding
@@ -119,7 +115,7 @@ class PrecisionSolver:
                 limit = 3000 if last else self.patience
                 left = rhs - matvec(x) if iterations else rhs
                 with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
-                    found = conjugate_gradients(matvec, left, factor.solve, tolerance / residual, limit, share)
+                    found = conjugate_gradients(matvec, left, factor.solve, tolerance / residual, limit)
                 iterations += found.iterations
                 if found.residual < 1.0:
                     x += found.x

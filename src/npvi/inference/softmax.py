@@ -10,7 +10,7 @@ once, then V_c at the sites there. The bound is concave, and no step is taken th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -152,9 +152,8 @@ def fit_softmax(
     info = {"method": family.name, "guarantee": guarantee, **info, **families[0].info()}
     means = np.ascontiguousarray(state.mean.T)
     parts = [one.posterior(m, V) for one, m, V in zip(families, means, state.covariances)]
-    for part in parts:
-        if isinstance(part, DrawsPosterior):  # updates don't use it, and there may be many classes
-            object.__setattr__(part, "factor", None)
+    # updates don't use factors, and there may be many classes
+    parts = [replace(part, factor=None) if isinstance(part, DrawsPosterior) else part for part in parts]
     posterior = StackedPosterior(parts)
     solvers = [
         PrecisionSolver(prior, V.site_precision, problem.log, nearby=V.precision_factor) for V in state.covariances

@@ -246,15 +246,24 @@ class Bound:
 
     def __post_init__(self):
         self.mean_precision = self.P
+        self.coefficients = 0
 
-    def profile_constant(self):
-        """From now on (μ−m)ᵀP(μ−m), with m the constant that makes it smallest."""
-        row_sums = self.P.sum(axis=1)
-        self.mean_precision = self.P - np.outer(row_sums, row_sums) / row_sums.sum()
+    def with_constant(self):
+        """From now on a constant with a flat prior is the first of the unknowns: f | c ~ N(c, P⁻¹), and everything may
+        go with it."""
+        n, row_sums = len(self.P), self.P.sum(axis=1)
+        self.P = np.block([[row_sums.sum(), -row_sums], [-row_sums[:, None], self.P]])
+        self.mask = np.block([[np.ones((1, 1), bool), np.zeros((1, n), bool)], [np.ones((n, 1), bool), self.mask]])
+        self.logdet -= np.log(2.0 * np.pi)
+        self.mean_precision, self.coefficients = self.P, 1
+
+    def _expectations(self, mu, L):
+        c = self.coefficients
+        parts = self.observations.expectations(mu[c:], (L[c:] ** 2).sum(axis=1), self.n_nodes)
+        return [np.concatenate([np.zeros(c), part]) for part in parts]
 
     def value(self, mu, L):
-        expected = self.observations.expectations(mu, (L**2).sum(axis=1), self.n_nodes)[0]
-        return self._rest(mu, L) + expected.sum()
+        return self._rest(mu, L) + self._expectations(mu, L)[0].sum()
 
     def _rest(self, mu, L):
         trace = np.sum((self.P @ L) * L)
@@ -262,7 +271,7 @@ class Bound:
 
     def gradient(self, mu, L):
         """The value, and its derivatives in μ and in L (zero off the pattern)."""
-        expected, in_mean, in_variance = self.observations.expectations(mu, (L**2).sum(axis=1), self.n_nodes)
+        expected, in_mean, in_variance = self._expectations(mu, L)
         in_L = 2.0 * in_variance[:, None] * L - self.P @ L + np.diag(1.0 / np.diag(L))
         in_mu = in_mean - self.mean_precision @ mu
         return self._rest(mu, L) + expected.sum(), in_mu, np.where(self.mask, in_L, 0.0)
@@ -330,6 +339,12 @@ class DenseGP:
     y: np.ndarray
     noise: float
     constant: float = 0.0
+
+    def log_evidence_of_any_constant(self):
+        """∫ p(y | c) dc, for the constant that is the most likely one."""
+        C = self.covariance + self.noise * np.eye(len(self.y))
+        information = np.linalg.solve(C, np.ones(len(self.y))).sum()
+        return self.log_marginal_likelihood() + 0.5 * np.log(2.0 * np.pi / information)
 
     def log_marginal_likelihood(self):
         C = self.covariance + self.noise * np.eye(len(self.y))

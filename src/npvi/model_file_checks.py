@@ -43,8 +43,9 @@ def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likeli
     for name in ("scale", *(prefix + name for prefix in functions for name in ("variance", "factor_diagonal"))):
         if name in arrays and not np.all(arrays[name] > 0.0):
             raise ValueError(f"its {name} is not positive")
-    if "weight" in arrays and not np.all(arrays["weight"] >= 0.0):
-        raise ValueError("its weight is negative somewhere")
+    for name in ("weight", "coefficient_precision"):
+        if name in arrays and not np.all(arrays[name] >= 0.0):
+            raise ValueError(f"its {name} is negative somewhere")
     if "classes" in arrays:
         several = isinstance(likelihood, Softmax)
         allowed = (likelihood.n_classes,) if several else (1, 2)
@@ -72,6 +73,8 @@ def _expected(
     kinds: dict[str, tuple[tuple[type, ...], tuple[int, ...]]] = {}
     if "weight" in arrays:
         shapes["weight"] = (n,)
+    if "coefficient_precision" in arrays:
+        shapes["coefficient_precision"] = (p,)
     low_rank = metadata.get("prior") in LOW_RANK
     if low_rank:
         shapes["inducing"] = (max(1, len(arrays["inducing"])), n_coords)

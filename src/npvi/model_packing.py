@@ -75,6 +75,7 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
         "center": part.center,
         "scale": part.scale,
         "basis": model.basis_,
+        "coefficient_precision": model.coefficient_precision_,
         "y": data.y,
         **{f"row_{name}": values for name, values in data.row.items()},
     }

@@ -74,6 +74,8 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
         *columns, bool(part["constant"]), arrays["center"], arrays["scale"], tuple(part["names"])
     )
     model.basis_ = arrays["basis"]
+    # older files have flat priors, or the scale alone
+    model.coefficient_precision_ = arrays.get("coefficient_precision", np.zeros(model.basis_.shape[1]))
     model.data_ = Data(likelihood, y, row, arrays.get("weight"))
     model.companion_, model.companion_weight_ = None, 0.0
     if "companion" in metadata:

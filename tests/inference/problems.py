@@ -103,7 +103,7 @@ def fit_and_bound(problem, X, y, likelihood, observations, extra=None):
     bound = oracle.Bound(P, logdet, in_order(observations, order), oracle.pattern(parents))
     bound.n_nodes = problem.n_nodes
     if problem.mean == "constant":
-        bound.profile_constant()
+        bound.with_constant()
     return model, bound
 
 
@@ -119,8 +119,17 @@ def in_order(observations, order):
 
 
 def solution(model):
-    """μ and the dense L of a fitted model."""
-    return model.posterior_.mean, oracle.dense_triangular(model.posterior_.factor)
+    """μ and the dense L of a fitted model; the constant of the mean first, where there is one."""
+    return with_coefficients(model, oracle.dense_triangular(model.posterior_.factor))
+
+
+def with_coefficients(model, L):
+    """Means and a factor of the covariance of coefficients and f together; L is the factor of f given coefficients."""
+    trend, mu = model.trend_, model.posterior_.mean
+    root = np.linalg.cholesky(trend.covariance) if len(trend.covariance) else trend.covariance
+    along = (model.basis_ + trend.sensitivity) @ root
+    joint = np.block([[root, np.zeros((len(root), len(mu)))], [along, L]])
+    return np.concatenate([trend.coefficients, mu]), joint
 
 
 def falls(model):

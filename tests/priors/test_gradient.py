@@ -72,7 +72,7 @@ def test_marginal_gradient_against_differences(name, n, K):
         return -0.5 * (prior.quadratic(mean) + prior.logdet + determinant)
 
     prior = NNGP(kernel, 0.05, X, graph)
-    _check(marginal_gradient(prior, mean, zero_fill_factor(prior.root, w)), kernel, marginal)
+    _check(marginal_gradient(prior, mean[:, None], zero_fill_factor(prior.root, w)), kernel, marginal)
 
 
 def test_where_the_factor_is_not_exact_draws_tell_the_rest():
@@ -98,7 +98,7 @@ def test_where_the_factor_is_not_exact_draws_tell_the_rest():
     for seed in range(seeds):
         noise = np.random.default_rng(seed).standard_normal((n, n_draws))
         draws = root @ noise
-        both.append(marginal_gradient(prior, mean, factor, draws, noise).nugget)
+        both.append(marginal_gradient(prior, mean[:, None], factor, draws, noise).nugget)
         weights = np.append(1.0, np.full(n_draws, 1.0 / n_draws))
         alone.append(expected_log_density_gradient(prior, np.column_stack([mean, draws]), weights).nugget)
     assert abs(np.mean(both) - exact) < 4.0 * np.std(both) / np.sqrt(seeds)

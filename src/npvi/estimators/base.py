@@ -17,9 +17,8 @@ from npvi.estimators.extending import extend
 from npvi.estimators.fitting import NEVER, Clock, choose, companion_of, fit_by_grid, task_of
 from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
-from npvi.estimators.linear_part import LinearPart
 from npvi.graph import Graph
-from npvi.inference import Data, MeanFunction, Start, Trend
+from npvi.inference import Start, Trend
 from npvi.inference.learning import Model
 from npvi.inference.parameter_table import parameter_table
 from npvi.inference.table import Table
@@ -63,7 +62,7 @@ class BaseGP(Predicts, BaseEstimator):
         refine=0,
         learn=True,
         coords=None,
-        coefficient_scale=None,
+        coefficient_scale="weak",
         tol=1e-7,
         max_iter=200,
         random_state=None,
@@ -141,10 +140,10 @@ class BaseGP(Predicts, BaseEstimator):
             return self
         task = task_of(self, X, y, weight, row)
         validation.warn_about_columns(task.table.X, getattr(self, "feature_names_in_", None))
-        if task.part.constant and task.table.data.never:
+        if task.part.constant and task.table.data.one_sided:
             warnings.warn(
-                "all counts are 0: how rare they are can't be known, so the constant mean (of log or logit) has a "
-                f"prior of mean 0 and standard deviation {NEVER:g}",
+                "all counts are 0, or all are as large as can be: how rare the others are can't be known, so the "
+                f"constant mean (of log or logit) has a prior of mean 0 and standard deviation {NEVER:g}",
                 UserWarning,
                 stacklevel=3,
             )
@@ -159,7 +158,7 @@ class BaseGP(Predicts, BaseEstimator):
                 validation.warn_about_scale(prior, np.random.default_rng(0))
             clock.lap("prior")
             progress.report("prior", points=len(ordered))
-            mean_function = MeanFunction(prior, ordered.basis, self._coefficient_precision(task.part, data))
+            mean_function = model.mean_function(prior, ordered.basis)
             fit = infer(self, prior, data, mean_function, chosen.start, task.seed)
             trend = fit.trend  # computed here, in these threads
             clock.lap("inference")
@@ -168,6 +167,7 @@ class BaseGP(Predicts, BaseEstimator):
         self.graph_, self.prior_, self.posterior_ = chosen.graph, prior, fit.posterior
         self.linear_part_, self.trend_, self.data_, self.structure_ = task.part, trend, data, model.structure
         self.basis_, self._said = ordered.basis, task.said
+        self.coefficient_precision_ = model.coefficient_precision
         self.elbo_, self.n_iter_ = fit.elbo, max(1, fit.info["n_iter"])
         self.fit_info_ = {**fit.info, "seconds": clock.laps}
         self.companion_, self.companion_weight_ = None, 0.0
@@ -184,16 +184,6 @@ class BaseGP(Predicts, BaseEstimator):
         if not fit.info["converged"] and self.method != "npvi-nn":  # which says by itself how far it is
             warnings.warn(not_converged(fit.info, self.max_iter), UserWarning, stacklevel=3)
         return self
-
-    def _coefficient_precision(self, part: LinearPart, data: Data) -> NDArray[np.float64]:
-        """Of the prior of the mean's coefficients; that of the constant is flat, unless no count is positive."""
-        flat = np.zeros(len(part.names))
-        if part.constant and data.never:
-            flat[0] = NEVER**-2
-        if self.coefficient_scale is not None:
-            # the prior is for covariates as they came, the basis has them scaled
-            flat[int(part.constant) :] = 1.0 / (self.coefficient_scale * part.scale) ** 2
-        return flat
 
     # -- what the estimators differ in --------------------------------------------------------------------------------
 
@@ -274,14 +264,25 @@ class BaseGP(Predicts, BaseEstimator):
             bound for each.
         """
         check_is_fitted(self, "posterior_")
-        model = Model(self.kernel_, self.nugget_, self.likelihood_, self.structure_)
+        model = self._fitted_model()
         table = Table(self.prior_.X, self.data_, self.basis_)
-        start = Start(self.posterior_.mean, self.posterior_.variance)
+        start = Start(self.posterior_.mean, self._marginal_variance())
         with threads(self.n_jobs):
             rows = parameter_table(table, model, self._said, self.graph_, start, standard_errors)
         for name, (value, error) in self._coefficients().items():
             rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error})
         return pd.DataFrame(rows).set_index("parameter")
+
+    def _fitted_model(self) -> Model:
+        """Everything that defines the model that was fitted."""
+        precision = self.coefficient_precision_
+        return Model(self.kernel_, self.nugget_, self.likelihood_, self.structure_, precision)
+
+    def _marginal_variance(self) -> NDArray[np.float64]:
+        """Of f at the training points, in the graph's order, what isn't known of the mean's coefficients included."""
+        if not isinstance(self.trend_, Trend):  # several classes have theirs without
+            return self.posterior_.variance
+        return self.posterior_.variance + self.trend_.own_variance(self.basis_)
 
     def _coefficients(self) -> dict[str, tuple[float, float]]:
         """Each coefficient of the mean and its standard error, for the covariates as they came."""

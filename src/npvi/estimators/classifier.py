@@ -68,7 +68,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         refine=0,
         learn=True,
         coords=None,
-        coefficient_scale=None,
+        coefficient_scale="weak",
         tol=1e-7,
         max_iter=200,
         random_state=None,

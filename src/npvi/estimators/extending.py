@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from npvi.estimators.inferring import infer
 from npvi.graph import extend_graph
-from npvi.inference import Data, Fit, MeanFunction, Start
+from npvi.inference import Data, Fit, Start
 from npvi.parallel import threads
 from npvi.posteriors import DrawsPosterior
 from npvi.priors import Prior
@@ -48,7 +48,7 @@ def extend(
         )
         basis = np.vstack([model.basis_, model.linear_part_.basis(X)])
         start = _start(model, prior, data, basis, model.prior_.conditional_of_last(places, graph))
-        mean_function = MeanFunction(prior, basis, model._coefficient_precision(model.linear_part_, data))
+        mean_function = model._fitted_model().mean_function(prior, basis)
         fit = infer(model, prior, data, mean_function, start, seed=0)
         _ = fit.trend  # computed here, in these threads
     prior.forget_precision()

@@ -37,6 +37,10 @@ __all__ = ["NEVER", "Chosen", "Clock", "Task", "choose", "companion_of", "fit_by
 
 #: standard deviation of the constant where all counts are 0, which otherwise would have no end
 NEVER = 3.0
+#: standard deviation of the coefficient of a standardised covariate, in units of f: by default, and where it is flat
+WEAK, FLAT = 5.0, 1e4
+#: the same of counts, whose flat prior is still a proper one: covariates that tell zeros from the rest have no other end
+FLAT_OF_COUNTS = 20.0
 #: the nugget where none is given and nothing is learned
 _NUGGET = 1e-4
 
@@ -52,6 +56,7 @@ class Task:
     kernel, nugget : plain numbers inside; no nugget where none was given.
     said : what the user said about numbers, by full name.
     seed : for all that is random.
+    coefficient_precision : of the prior of the mean's coefficients.
     """
 
     table: Table
@@ -60,6 +65,7 @@ class Task:
     nugget: float | None
     said: dict[str, Parameter]
     seed: int
+    coefficient_precision: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -98,14 +104,34 @@ def task_of(
     """Check the settings and the data against each other."""
     check_settings(model)
     names = getattr(model, "feature_names_in_", None)
-    part = linear_part(X, names, model.coords, model._mean(y, weight), flat=model.coefficient_scale is None)
+    part = linear_part(X, names, model.coords, model._mean(y, weight))
     places = part.places(X)
     kernel, likelihood, nugget, said = plain_parts(model.kernel, model._likelihood(), model.nugget, places.shape[1])
     y = likelihood.check_response(y)
     data = Data(likelihood, y, likelihood.check_row(row, len(y), y), weight)
     rng = check_random_state(0 if model.random_state is None else model.random_state)
     seed = int(rng.randint(np.iinfo(np.int32).max))
-    return Task(Table(places, data, part.basis(X)), part, kernel, nugget, said, seed)
+    table = Table(places, data, part.basis(X))
+    return Task(table, part, kernel, nugget, said, seed, _coefficient_precision(model, part, data))
+
+
+def _coefficient_precision(model: BaseGP, part: LinearPart, data: Data) -> NDArray[np.float64]:
+    """Of the prior of the mean's coefficients; that of the constant is flat, unless nothing says where it is.
+
+    A scale in numbers is for covariates as they came, "weak" and None for the standardised ones that the basis has.
+    """
+    precision = np.zeros(len(part.names))
+    if part.constant and data.one_sided:
+        precision[0] = NEVER**-2
+    given = model.coefficient_scale
+    if given in ("weak", None):
+        support = data.likelihood.support
+        flat = FLAT_OF_COUNTS if support.discrete or support.atom is not None else FLAT
+        scale = (flat if given is None else WEAK) * data.latent_unit * np.ones(len(part.scale))
+    else:
+        scale = given * part.scale
+    precision[int(part.constant) :] = scale**-2.0
+    return precision
 
 
 def choose(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
@@ -122,7 +148,7 @@ def _learned(model: BaseGP, task: Task) -> Chosen:
     first = starting_model(task.kernel, named, task.nugget, likelihood, table.X, data.y, data.row)
     learned = learn(
         table,
-        replace(first, structure=_structure(model, first, task)),
+        replace(first, structure=_structure(model, first, task), coefficient_precision=task.coefficient_precision),
         task.said,
         lambda points: _graph(model, points, task),
         lambda **numbers: progress.report("learn", **numbers),
@@ -133,11 +159,11 @@ def _learned(model: BaseGP, task: Task) -> Chosen:
 def _as_given(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
     nugget = _NUGGET if task.nugget is None else task.nugget
     given = Model(task.kernel, nugget, task.table.data.likelihood)
-    given = replace(given, structure=_structure(model, given, task))
+    given = replace(given, structure=_structure(model, given, task), coefficient_precision=task.coefficient_precision)
     coordinates = task.kernel.coordinates(task.table.X)
     if previous is None or not _same_graph(previous, model, coordinates):
         return Chosen(given, _graph(model, coordinates, task), None)
-    return Chosen(given, previous.graph_, Start(previous.posterior_.mean, previous.posterior_.variance))
+    return Chosen(given, previous.graph_, Start(previous.posterior_.mean, previous._marginal_variance()))
 
 
 def _structure(model: BaseGP, first: Model, task: Task) -> Structure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,13 +54,18 @@ class LinearPart:
         return back @ coefficients, back @ covariance @ back.T
 
 
-def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any, mean: str, flat: bool) -> LinearPart:
+def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any, mean: str) -> LinearPart:
     """Sort out `coords` (indices or names) and `mean`.
 
     Raises
     ------
     ValueError
-        Where a column is unknown or named twice, and where a covariate is constant or collinear (under a flat prior).
+        Where a column is unknown or named twice.
+
+    Warns
+    -----
+    UserWarning
+        Where a covariate is constant or a combination of others: only their sum is known, the prior does the rest.
     """
     d = X.shape[1]
     places = np.arange(d) if coords is None else _columns(coords, names, d)
@@ -74,8 +80,7 @@ def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any
     part = LinearPart(
         places, others, constant, center, np.where(scale > 0.0, scale, 1.0), ("constant",) * constant + tuple(labels)
     )
-    if flat:
-        _check_rank(part, X, labels, scale)
+    _warn_about_rank(part, X, labels, scale)
     return part
 
 
@@ -98,10 +103,16 @@ def _columns(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.int
     return np.array(found, dtype=np.int64)
 
 
-def _check_rank(part: LinearPart, X: NDArray[np.float64], labels: list[str], scale: NDArray[np.float64]) -> None:
+def _warn_about_rank(part: LinearPart, X: NDArray[np.float64], labels: list[str], scale: NDArray[np.float64]) -> None:
     still = [label for label, s, c in zip(labels, scale, part.center) if s <= 1e-12 * max(1.0, abs(c))]
     if still and part.constant:
-        raise ValueError(f"covariate {still[0]!r} is constant: leave it out (the mean has a constant already)")
+        warnings.warn(
+            f"covariate {still[0]!r} is constant, which the mean has already: its coefficient is what the prior says. "
+            "Leave it out",
+            UserWarning,
+            stacklevel=6,
+        )
+        return
     H = part.basis(X)
     if H.shape[1] <= int(part.constant):
         return
@@ -109,7 +120,9 @@ def _check_rank(part: LinearPart, X: NDArray[np.float64], labels: list[str], sca
     weak = np.flatnonzero(np.abs(np.diag(R)) < 1e-9 * np.abs(np.diag(R)).max())
     if len(weak) or len(H) < H.shape[1]:
         name = part.names[weak[0]] if len(weak) else part.names[-1]
-        raise ValueError(
-            f"covariate {name!r} is a combination of the others: leave one of them out, or give the coefficients a "
-            "prior with coefficient_scale"
+        warnings.warn(
+            f"covariate {name!r} is a combination of the others: predictions are as good as without it, but how the "
+            "effect is shared between them is only what the prior of the coefficients says. Leave one of them out",
+            UserWarning,
+            stacklevel=6,
         )

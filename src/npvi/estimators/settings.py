@@ -41,8 +41,10 @@ def check_settings(model: BaseGP) -> None:
     if model.nugget is not None:
         check_nugget(model.nugget)
     scale = model.coefficient_scale
-    if not (scale is None or (isinstance(scale, Real) and 0.0 < float(scale) < np.inf)):
-        raise ValueError(f"coefficient_scale must be a positive number, or None for a flat prior; got {scale!r}")
+    if not (scale in ("weak", None) or (isinstance(scale, Real) and 0.0 < float(scale) < np.inf)):
+        raise ValueError(
+            f"coefficient_scale must be 'weak', a positive number, or None for a flat prior; got {scale!r}"
+        )
     if not (isinstance(model.tol, Real) and float(model.tol) > 0.0):
         raise ValueError(f"tol must be a positive number, got {model.tol!r}")
     if not (model.n_jobs is None or (isinstance(model.n_jobs, Integral) and model.n_jobs != 0)):

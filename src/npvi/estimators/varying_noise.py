@@ -153,15 +153,15 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         self, X: Any, y: Any, latent: Vector, weight: Any, mean: GPRegressor, template: GPRegressor, noise: Likelihood
     ) -> _Pair:
         """g given f, then f given g."""
-        squares = (latent - _in_rows(mean, mean.posterior_.mean)) ** 2 + _in_rows(mean, mean.posterior_.variance)
+        squares = (latent - _in_rows(mean, mean.posterior_.mean)) ** 2 + _in_rows(mean, mean._marginal_variance())
         squares += _rounding_variance(latent)
         half: Any = Gamma(fixed(0.5))  # type: ignore[arg-type]
         # what is given about f's level is in the units of y, and says nothing about a logarithm of variances
         level = "constant" if template.mean == "zero" else template.mean
         g = clone(template).set_params(likelihood=half, kernel=self.kernel, nugget=None, mean=level)
-        g.set_params(coefficient_scale=None).fit(X, squares, weight)
+        g.set_params(coefficient_scale="weak").fit(X, squares, weight)
         g.companion_, g.companion_weight_ = None, 0.0  # one is enough for a variance
-        variance = np.exp(_in_rows(g, g.posterior_.mean) - 0.5 * _in_rows(g, g.posterior_.variance))
+        variance = np.exp(_in_rows(g, g.posterior_.mean) - 0.5 * _in_rows(g, g._marginal_variance()))
         shared = noise.replace(variance=fixed(_SHARED * float(variance.min())))
         f = clone(template).set_params(likelihood=shared).fit(X, y, weight, noise_variance=variance)
         return _Pair(f, g)
@@ -272,7 +272,10 @@ def _rounding_variance(values: Vector) -> Vector:
 
 
 def _without_own(model: Any) -> tuple[Vector, Vector]:
-    mean, variance = without_own(model.posterior_, model.data_, model.prior_)
+    posterior = model.posterior_
+    least = model._fitted_model().mean_function(model.prior_, model.basis_).marginal_precision
+    own = (posterior.mean, model._marginal_variance(), posterior.site_precision)
+    mean, variance = without_own(model.data_, *own, least)
     return _in_rows(model, mean), _in_rows(model, variance)
 
 

@@ -34,10 +34,20 @@ class Data:
     coarse: bool = False
 
     @property
-    def never(self) -> bool:
-        """Whether these are counts none of which, of those with weight, is positive."""
-        y = self.y if self.weight is None else self.y[self.weight > 0.0]
-        return self.likelihood.support.discrete and not np.any(y > 0.0)
+    def one_sided(self) -> bool:
+        """Whether all of these, of those with weight, are the smallest count there may be, or all the largest: then
+        nothing says how far away the constant mean is."""
+        if not self.likelihood.support.discrete:
+            return False
+        rows = slice(None) if self.weight is None else self.weight > 0.0
+        largest = self.row["trials"] if "trials" in self.row else np.full(len(self.y), self.likelihood.support.upper)
+        return not np.any(self.y[rows] > 0.0) or bool(np.all(self.y[rows] == largest[rows]))
+
+    @property
+    def latent_unit(self) -> float:
+        """What counts as a change of f by one (`Likelihood.latent_unit`), by the rows that have weight."""
+        counted = self if self.weight is None else self.take(np.flatnonzero(self.weight > 0.0))
+        return self.likelihood.latent_unit(counted.y, **counted.row) if len(counted.y) else 1.0
 
     def take(self, rows: NDArray) -> Data:
         """Some of the rows, in some order."""

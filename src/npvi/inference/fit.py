@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from npvi.inference.data import Data
 from npvi.inference.family import Covariance, Family, Start
-from npvi.inference.iteration import Problem
+from npvi.inference.iteration import Problem, WithCoefficients, without_coefficients
 from npvi.inference.loop import ascend
-from npvi.inference.mean_function import MeanFunction, Trend
+from npvi.inference.mean_function import CoefficientSpread, MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver
 from npvi.posteriors import Posterior
 from npvi.priors import PrecisionFactor, Prior
@@ -44,11 +44,22 @@ class Fit:
     """That of P + W, if there is one."""
     near: bool = field(default=False, kw_only=True)
     """Whether it is as good as exact."""
+    spread: CoefficientSpread | None = field(default=None, kw_only=True)
+    """Of the mean's coefficients, if it is known."""
+
+    @cached_property
+    def variance(self) -> Vector:
+        """Marginal variances of f at the training points, what isn't known of the mean's coefficients included."""
+        own = self.posterior.variance
+        return own if self.mean_function.known else own + self.trend.own_variance(self.mean_function.basis)
 
     @cached_property
     def trend(self) -> Trend:
         """The posterior of the prior mean's coefficients."""
-        return self.mean_function.trend(self.solver, self.posterior.mean)
+        if self.spread is None:
+            return self.mean_function.trend(self.solver, self.posterior.mean)
+        coefficients = self.mean_function.coefficients(self.posterior.mean)
+        return Trend(coefficients, self.spread.covariance, self.spread.sensitivity)
 
 
 def fit_posterior(
@@ -95,7 +106,7 @@ def fit_from_sites(
     """N(mean, V) with the best V for given site precisions w ≥ 0, and some iterations from there on."""
     prior, tolerances = mean_function.prior, (1e-7, 1e-7)
     problem = Problem(family, prior, data, mean_function, tolerances)
-    state = problem.at(mean, family.covariance(site_precision))
+    state = problem.at(mean, problem.covariance(site_precision))
     return _ascended(problem, state, tolerances, iterations, -np.inf, progress)
 
 
@@ -106,11 +117,13 @@ def _ascended(
     state, info = ascend(problem, state, tolerances, max_iterations, enough, progress)
     guarantee = _GUARANTEES[problem.data.likelihood.log_concave]
     info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
-    posterior = family.posterior(state.mean, state.covariance)
-    w, factor = state.covariance.site_precision, state.covariance.precision_factor
+    covariance = without_coefficients(state.covariance)
+    posterior = family.posterior(state.mean, covariance)
+    w, factor = covariance.site_precision, covariance.precision_factor
     solver = PrecisionSolver(prior, np.maximum(w, 0.0), problem.log, max(1e-10, 0.1 * family.solve_tolerance), factor)
-    near = getattr(state.covariance, "near", False)
-    return Fit(posterior, state.elbo, info, mean_function, solver, factor=factor, near=near)
+    near = getattr(covariance, "near", False)
+    spread = state.covariance.coefficients if isinstance(state.covariance, WithCoefficients) else None
+    return Fit(posterior, state.elbo, info, mean_function, solver, factor=factor, near=near, spread=spread)
 
 
 _GUARANTEES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,18 @@ _USELESS = 100.0
 _ACCURACY = 0.01
 #: how far rounding to single precision may take one, relative to the largest
 _ROUNDING = 1e-4
+
+
+@dataclass(frozen=True)
+class _DenseFactor:
+    """(P + W)⁻¹ by its root: solves with it, and with matrices that are near, take a step or a few."""
+
+    inverse_root: NDArray[np.float64]
+    finite: ClassVar[bool] = True
+    breakdowns: ClassVar[tuple[int, ...]] = ()
+
+    def solve(self, rhs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.inverse_root @ (self.inverse_root.T @ rhs)
 
 
 @dataclass(frozen=True)
@@ -127,7 +139,7 @@ class AllCovariances:
         if covariance.draws is None:
             return LowRankPosterior(mean, covariance.precision_factor)
         factor = covariance.precision_factor
-        own = factor is not None and factor.root is self.prior.root  # type: ignore[attr-defined]
+        own = isinstance(factor, ZeroFillFactor) and factor.root is self.prior.root  # type: ignore[attr-defined]
         w, v = covariance.site_precision, covariance.variance
         return DrawsPosterior(mean, covariance.draws, v, w, factor if own else None)
 
@@ -215,7 +227,8 @@ def _dense_inverse(P: NDArray, w: Vector) -> _Inverse | None:
         return None
     root = np.linalg.inv(C).T  # V = root rootᵀ
     variance = np.einsum("ij,ij->i", root, root)
-    return _Inverse(w, variance, -2.0 * float(np.log(np.diag(C)).sum()), root * np.sqrt(len(w)))
+    log_determinant = -2.0 * float(np.log(np.diag(C)).sum())
+    return _Inverse(w, variance, log_determinant, root * np.sqrt(len(w)), _DenseFactor(root))
 
 
 @compiled

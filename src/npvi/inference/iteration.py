@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from npvi.inference.data import Data
 from npvi.inference.family import Covariance, Family, Start
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference.mean_function import CoefficientSpread, MeanFunction
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.inference.relaxation import Relaxation
 from npvi.likelihoods import Expectations
 from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
 
-__all__ = ["Problem", "State"]
+__all__ = ["Problem", "State", "WithCoefficients", "without_coefficients"]
 
 Vector = NDArray[np.float64]
 
@@ -34,6 +34,10 @@ _STEPS, _SHORT = 3, (0.1, 3.0)
 _SHORT_SD = 0.25
 #: steps for variances, relative to them, that are checked, and how many at most
 _LONG, _MOST = 0.03, 256
+#: to which systems for the mean's coefficients are solved at least
+_COEFFICIENTS = 1e-4
+#: how often site precisions are raised at the start, until the bound is finite
+_RAISED = 12
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
 
@@ -49,6 +53,33 @@ class _Given:
 
     def mismatch(self, w: Vector) -> float:
         return np.inf
+
+
+@dataclass(frozen=True)
+class WithCoefficients:
+    """The best covariance of f for some w: that of a family, given the mean's coefficients, and what they add."""
+
+    given: Covariance
+    coefficients: CoefficientSpread
+
+    @property
+    def site_precision(self) -> Vector:
+        return self.given.site_precision
+
+    @property
+    def precision_factor(self) -> PrecisionFactor | None:
+        return self.given.precision_factor
+
+    @cached_property
+    def variance(self) -> Vector:
+        return self.given.variance + self.coefficients.variance
+
+    @property
+    def log_determinant(self) -> float:
+        return self.given.log_determinant + self.coefficients.log_determinant
+
+    def mismatch(self, w: Vector) -> float:
+        return max(self.given.mismatch(w), self.coefficients.mismatch(w - self.site_precision))
 
 
 @dataclass(frozen=True)
@@ -97,9 +128,18 @@ class Problem:
     def initial(self, start: Start | None) -> State:
         """The sites at `start`, by default at y's own fitted values: the best mean and V for them. A start that has its
         site precisions is left as it is."""
+        given_start = start
         if start is None:
             fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
             start = Start(fitted, np.full_like(fitted, 1e-6))
+        state = self._started(start)
+        if state is None and given_start is not None:  # it goes with other hyper-parameters, too different ones
+            return self.initial(None)
+        if state is None:  # P + W is positive definite for w ≥ 0, but in rounded numbers it may not be
+            raise NotPositiveDefiniteError("the posterior's precision has no usable factor: try a larger nugget")
+        return state
+
+    def _started(self, start: Start) -> State | None:
         if start.site_precision is not None:
             given: Any = _Given(start.site_precision, start.variance, start.factor)
             return State(start.mean, given, self.data, -np.inf)
@@ -107,11 +147,18 @@ class Problem:
         w = np.maximum(expected.precision, 0.0)
         solver = self._solver(w)
         mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
-        state = self.at(mean, self.family.covariance(w, solver))
-        if state is None:  # P + W is positive definite for w ≥ 0, but in rounded numbers it may not be
-            raise NotPositiveDefiniteError("the posterior's precision has no usable factor: try a larger nugget")
+        state = self.at(mean, self.covariance(w, solver))
+        for _ in range(_RAISED):
+            # where covariates tell zeros from the rest, sites say next to nothing of a coefficient, and its variance
+            # takes the expected counts beyond all bounds: sites that say more, to begin with
+            if state is None or np.isfinite(state.elbo):
+                break
+            w = 4.0 * w
+            state = self.at(mean, self.covariance(w))
+        if state is None or not np.isfinite(state.elbo):
+            return None
         settled = self._settled(state, mean, state.expected.precision)
-        better = self.at(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
+        better = self.at(mean, self.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state
 
     def complete(self, state: State) -> bool:
@@ -148,7 +195,7 @@ class Problem:
         v, w = state.covariance.variance, state.covariance.site_precision
         before = np.sqrt(v)
         mean, sd, factor = state.mean, before, state.covariance.precision_factor
-        others = np.maximum(1.0 / v - w, 1.0 / self.prior.marginal_variance)
+        others = np.maximum(1.0 / v - w, self.mean_function.marginal_precision)
         for step_number in range(_STEPS):
             at = self.data.curvatures(mean, sd)
             slope_sd = at.in_sd + (w - 1.0 / v) * sd + 1.0 / sd  # for the c that `others` may have been kept above
@@ -175,7 +222,7 @@ class Problem:
             change = self._settled(state, tried, proposed) - w
             if share == 1.0:
                 relaxation = self.relaxation.of(change * v)
-            trial = self.at(tried, self.family.covariance(w + share * relaxation * change))
+            trial = self.at(tried, self.covariance(w + share * relaxation * change))
             if trial is not None and self._no_worse(trial, state):
                 return trial
             trial = None  # its draws take memory
@@ -195,7 +242,7 @@ class Problem:
         """A step for V alone, at site precisions on the way to those of (μ, v)."""
         w = state.covariance.site_precision
         for share in self.shares:
-            trial = self.at(state.mean, self.family.covariance(w + share * (state.expected.precision - w)))
+            trial = self.at(state.mean, self.covariance(w + share * (state.expected.precision - w)))
             if trial is not None and self._no_worse(trial, state):
                 return trial
         return state
@@ -210,7 +257,7 @@ class Problem:
         wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
         if not len(wild):
             return proposed
-        others = np.maximum(1.0 / v[wild] - w[wild], 1.0 / self.prior.marginal_variance[wild])
+        others = np.maximum(1.0 / v[wild] - w[wild], self.mean_function.marginal_precision[wild])
         settled = proposed.copy()
         settled[wild] = _agreeing(self.data.take(wild), mean[wild], others, w[wild], proposed[wild])
         return settled
@@ -244,6 +291,18 @@ class Problem:
         self._last = (mean_residual, state.covariance.mismatch(w))
         return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
 
+    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> Any:
+        """The best covariance of f for w, a `Covariance`, or None where there is none; `solver` is for P + W."""
+        if self.mean_function.known:
+            return self.family.covariance(w, solver)
+        given = self.family.covariance(w, solver)
+        if given is None:
+            return None
+        nearby = given.precision_factor if solver is None else solver.best
+        tolerance = min(self.family.solve_tolerance, _COEFFICIENTS)
+        found = self.mean_function.spread(PrecisionSolver(self.prior, w, self.log, tolerance, nearby))
+        return None if found is None else WithCoefficients(given, found)
+
     def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> PrecisionSolver:
         return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)
 
@@ -267,8 +326,14 @@ class Problem:
         return State(mean, covariance, self.data, 0.5 * float(known + covariance.log_determinant))
 
     def _no_worse(self, trial: State, state: State) -> bool:
-        loss = _ROUNDING * max(1.0, abs(state.elbo)) + self.family.noise(state.covariance, trial.covariance)
+        noise = self.family.noise(without_coefficients(state.covariance), without_coefficients(trial.covariance))
+        loss = _ROUNDING * max(1.0, abs(state.elbo)) + noise
         return trial.elbo >= state.elbo - loss
+
+
+def without_coefficients(covariance: Any) -> Any:
+    """What a family knows of a covariance."""
+    return covariance.given if isinstance(covariance, WithCoefficients) else covariance
 
 
 def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vector) -> Vector:

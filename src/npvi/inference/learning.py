@@ -41,16 +41,22 @@ _DRAWS = 32
 
 @dataclass(frozen=True)
 class Model:
-    """Everything that is learned, and how it makes a prior."""
+    """Everything that defines a model, what is learned of it included: for learning and for the final fit alike."""
 
     kernel: Kernel
     nugget: float
     likelihood: Likelihood
     structure: Structure = field(default_factory=NearestNeighbors)
+    coefficient_precision: Vector | None = None
+    """Of the prior of each of the mean's coefficients; all flat where None."""
 
     def prior(self, X: NDArray, graph: Graph) -> Prior:
         """The prior of points in the graph's order."""
         return self.structure.prior(self.kernel, self.nugget, X, graph)
+
+    def mean_function(self, prior: Prior, basis: NDArray[np.float64]) -> MeanFunction:
+        """The prior mean of points in the graph's order."""
+        return MeanFunction(prior, basis, self.coefficient_precision)
 
     def named(self) -> dict[str, Any]:
         """All numbers by their full names."""
@@ -111,25 +117,28 @@ class BoundObjective:
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         data, fit = self._fit(model)
         prior, posterior = fit.mean_function.prior, fit.posterior
-        centred = fit.mean_function.centred(posterior.mean)
+        centred = fit.mean_function.centred(posterior.mean)[:, None]
+        if fit.spread is not None:
+            centred = np.hstack([centred, fit.spread.left])
         n_draws = None if fit.near or fit.factor is None else fit.info["draws"]
         noise = None if n_draws is None else self._noise.columns(0, n_draws)
         found = model.structure.gradient(prior, centred, posterior, fit.factor, noise)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
-        slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, posterior.variance, data.row, data.weight)
+        slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, fit.variance, data.row, data.weight)
         gradient |= {f"likelihood__{name}": slope for name, slope in slopes.items()}
         return fit.elbo, gradient
 
     def leave_one_out(self, model: Model) -> Vector:
         """The log density of each observation given all others."""
         data, fit = self._fit(model)
-        mean, variance = without_own(fit.posterior, data, fit.mean_function.prior)
+        posterior, least = fit.posterior, fit.mean_function.marginal_precision
+        mean, variance = without_own(data, posterior.mean, fit.variance, posterior.site_precision, least)
         return predictive_log_prob(model.likelihood, data.y, mean, variance, data.row)
 
     def _fit(self, model: Model) -> tuple[Data, Fit]:
         prior = model.prior(self.X, self.graph)
         data = replace(self.data, likelihood=model.likelihood, coarse=not self.careful)
-        mean_function = MeanFunction(prior, self.basis)
+        mean_function = model.mean_function(prior, self.basis)
         if self.careful:
             family = AllCovariances(prior, self._noise)
             fit = fit_posterior(family, prior, data, mean_function, self.start, max_iterations=20)
@@ -138,7 +147,7 @@ class BoundObjective:
             fit = fit_posterior(
                 family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
             )
-        self.start = Start(fit.posterior.mean, fit.posterior.variance)
+        self.start = Start(fit.posterior.mean, fit.variance)
         return data, fit
 
 
@@ -164,32 +173,58 @@ class CollapsedObjective:
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         part = self._part(model)
-        residual, centred = self._residual(part)
-        found = part.gradient(centred)
-        scale = len(self.y) / len(self.rows)
-        constant = self.log_jacobian.sum() - 0.5 * len(self.y) * np.log(2.0 * np.pi)
-        value = constant - 0.5 * scale * (part.logdet + residual @ residual)
-        gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget, "likelihood__variance": found.nugget}
+        found = self._coefficients(part, model)
+        slopes = part.gradient(np.column_stack([self.y - self.basis @ found.mean, self.basis @ found.root]))
+        flat = int(np.sum(found.precision == 0.0))
+        constant = self.log_jacobian.sum() - 0.5 * (len(self.y) - flat) * np.log(2.0 * np.pi)
+        value = constant - 0.5 * (self._scale * part.logdet + found.penalty) + 0.5 * found.log_determinant
+        gradient = _by_name(slopes.kernel, "kernel") | {"nugget": slopes.nugget, "likelihood__variance": slopes.nugget}
         return float(value), gradient
 
     def leave_one_out(self, model: Model) -> Vector:
         """The log density of each observation given all others; NaN for those that are not in `rows`."""
         part = self._part(model)
-        off, variance = part.leave_one_out(self._residual(part)[1])
+        off, variance = part.leave_one_out(self.y - self.basis @ self._coefficients(part, model).mean)
         scores = np.full(len(self.y), np.nan)
         scores[self.rows] = self.log_jacobian[self.rows] - 0.5 * (off**2 / variance + np.log(2.0 * np.pi * variance))
         return scores
+
+    @property
+    def _scale(self) -> float:
+        return len(self.y) / len(self.rows)
 
     def _part(self, model: Model) -> Part:
         nugget = model.nugget + float(model.likelihood.variance)  # type: ignore[attr-defined]
         return model.structure.part(model.kernel, nugget, self.X, self.graph, self.rows)
 
-    def _residual(self, part: Part) -> tuple[Vector, Vector]:
-        """y − Hβ at the best β, whitened and as it is."""
-        whitened = part.whiten(np.column_stack([self.y, self.basis]))
+    def _coefficients(self, part: Part, model: Model) -> _Coefficients:
+        """The posterior of β, with f integrated out."""
+        whitened = np.sqrt(self._scale) * part.whiten(np.column_stack([self.y, self.basis]))
         target, columns = whitened[:, 0], whitened[:, 1:]
-        coefficients = np.linalg.lstsq(columns, target, rcond=None)[0] if columns.shape[1] else np.zeros(0)
-        return target - columns @ coefficients, self.y - self.basis @ coefficients
+        precision = np.zeros(columns.shape[1])
+        if model.coefficient_precision is not None:
+            precision = model.coefficient_precision
+        # rows that say what the prior says
+        columns = np.vstack([columns, np.diag(np.sqrt(precision))])
+        target = np.append(target, np.zeros(len(precision)))
+        left, singular, right = np.linalg.svd(columns, full_matrices=False)
+        singular = np.maximum(singular, 1e-8 * singular.max(initial=0.0))
+        root = right.T / singular
+        mean = root @ (left.T @ target)
+        log_determinant = float(np.log(precision[precision > 0.0]).sum() - 2.0 * np.log(singular).sum())
+        return _Coefficients(mean, root, float(np.sum((target - columns @ mean) ** 2)), log_determinant, precision)
+
+
+@dataclass(frozen=True)
+class _Coefficients:
+    """Of the prior mean, given y: mean, C with C Cᵀ their covariance, what is left of y and of the prior, squared; and
+    log |C Cᵀ| + log |Λ|, without the flat directions of Λ."""
+
+    mean: Vector
+    root: NDArray[np.float64]
+    penalty: float
+    log_determinant: float
+    precision: Vector
 
 
 def _by_name(obj: Any, prefix: str) -> dict[str, Any]:

@@ -6,17 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.inference.data import Data
-from npvi.posteriors import Posterior
-from npvi.priors import Prior
 
 __all__ = ["without_own"]
 
+Vector = NDArray[np.float64]
 
-def without_own(posterior: Posterior, data: Data, prior: Prior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and variance of each f given all observations but its own, in the graph's order.
 
-    Each observation enters the posterior through a Gaussian site of its own, which is divided out.
+def without_own(
+    data: Data, mean: Vector, variance: Vector, site_precision: Vector, prior_precision: Vector
+) -> tuple[Vector, Vector]:
+    """Mean and variance of each f given all observations but its own.
+
+    Each observation enters the posterior through a Gaussian site of its own, which is divided out; what is left is
+    never less than the prior knows.
     """
-    m, v, w = posterior.mean, posterior.variance, posterior.site_precision
-    others = np.maximum(1.0 / v - w, 1.0 / prior.marginal_variance)
-    return m - data.expectations(m, v).gradient / others, 1.0 / others
+    others = np.maximum(1.0 / variance - site_precision, prior_precision)
+    return mean - data.expectations(mean, variance).gradient / others, 1.0 / others

@@ -12,7 +12,6 @@ from npvi.inference.data import Data
 from npvi.inference.fit import Start
 from npvi.inference.full import AllCovariances
 from npvi.inference.learning import Model, _by_name
-from npvi.inference.mean_function import MeanFunction
 from npvi.inference.softmax import class_noises, fit_softmax
 from npvi.posteriors.stacked import StackedPosterior
 from npvi.priors import NNGP
@@ -38,7 +37,7 @@ class SoftmaxObjective:
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         prior = NNGP(model.kernel, model.nugget, self.X, self.graph)
-        mean_function = MeanFunction(prior, self.basis)
+        mean_function = model.mean_function(prior, self.basis)
         family = AllCovariances(prior, self._noises[0], _DRAWS, strict=True)
         fit = fit_softmax(
             family,

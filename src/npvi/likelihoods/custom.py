@@ -15,6 +15,7 @@ import numpy as np
 from npvi.likelihoods import custom_marginals as marginals
 from npvi.likelihoods import custom_sums as sums
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.scales import spread
 from npvi.likelihoods.support import BINARY, COUNTS, POSITIVE, REAL, UNIT, Support
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, Parametrised
 
@@ -169,6 +170,9 @@ class Custom(_OwnTree):
 
     def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
         return sums.most_likely_latent(self, y)
+
+    def latent_unit(self, y: np.ndarray, **row: Any) -> float:
+        return spread(self.initial_latent(y, **row))  # nothing is known of what f is
 
     def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
         return marginals.marginal_moments(self, m, v)

@@ -68,6 +68,9 @@ class Gaussian(Likelihood):
     def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
         return np.array(y, dtype=np.float64)
 
+    def latent_unit(self, y: np.ndarray, **row: Any) -> float:
+        return scales.spread(y)
+
     def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
         noise = scales.noise_variance(y)
         return {} if noise is None else {"variance": noise}

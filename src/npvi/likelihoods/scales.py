@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["NOISE_SHARE", "SMALLEST", "exp_moments", "log_variance", "noise_variance", "robust_noise_variance"]
+__all__ = [
+    "NOISE_SHARE",
+    "SMALLEST",
+    "exp_moments",
+    "log_variance",
+    "noise_variance",
+    "robust_noise_variance",
+    "spread",
+]
 
 NOISE_SHARE = 0.1
 """The share of the variance of the responses that learning first takes for noise."""
@@ -35,6 +43,16 @@ def robust_noise_variance(y: np.ndarray) -> float | None:
     """
     spread = float(np.subtract(*np.percentile(y, [75, 25]))) / 1.349 if len(y) else 0.0
     return NOISE_SHARE * spread**2 if spread > 0.0 else noise_variance(y)
+
+
+def spread(y: np.ndarray) -> float:
+    """Standard deviation of `y` by its quartiles, where these differ, else its own; 1 where nothing differs.
+
+    >>> round(spread(np.array([-1.0, -0.6745, 0.0, 0.6745, 1e9])), 3)
+    1.0
+    """
+    noise = robust_noise_variance(np.asarray(y, dtype=np.float64))
+    return 1.0 if noise is None else float(np.sqrt(noise / NOISE_SHARE))
 
 
 def exp_moments(m: np.ndarray, v: np.ndarray, relative: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:

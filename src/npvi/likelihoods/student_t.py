@@ -11,7 +11,7 @@ from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.scales import robust_noise_variance
+from npvi.likelihoods.scales import robust_noise_variance, spread
 from npvi.likelihoods.support import REAL
 from npvi.parameters import Interval
 
@@ -66,6 +66,9 @@ class StudentT(Likelihood):
 
     def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
         return np.array(y, dtype=np.float64)
+
+    def latent_unit(self, y: np.ndarray, **row: Any) -> float:
+        return spread(y)
 
     def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
         noise = robust_noise_variance(y)

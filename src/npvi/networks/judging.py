@@ -11,7 +11,6 @@ import pandas as pd
 from sklearn.base import clone
 
 from npvi.inference.fit import fit_posterior
-from npvi.inference.mean_function import MeanFunction
 from npvi.inference.npvi import SparseFactors
 from npvi.inference.stochastic.certificate import bound
 from npvi.networks.inference import train_on
@@ -42,7 +41,7 @@ def compare_with_optimum(model: Any) -> dict[str, float]:
     True
     """
     prior, data, n = model.prior_, model.data_, len(model.data_.y)
-    mean_function = MeanFunction(prior, model.basis_, model._coefficient_precision(model.linear_part_, data))
+    mean_function = model._fitted_model().mean_function(prior, model.basis_)
     with threads(model.n_jobs):
         best = fit_posterior(SparseFactors(prior), prior, data, mean_function)
         mine, theirs = model.posterior_, best.posterior
@@ -84,9 +83,7 @@ def training_curve(
     if exact_sites(fitted.likelihood_):
         raise ValueError(f"{type(fitted.likelihood_).__name__} noise needs no network: there is nothing to train")
     data, n = fitted.data_, len(fitted.data_.y)
-    mean_function = MeanFunction(
-        fitted.prior_, fitted.basis_, fitted._coefficient_precision(fitted.linear_part_, fitted.data_)
-    )
+    mean_function = fitted._fitted_model().mean_function(fitted.prior_, fitted.basis_)
     settings = estimator.network if isinstance(estimator.network, SiteNetwork) else SiteNetwork()
     rows = []
     with threads(estimator.n_jobs):

@@ -96,12 +96,12 @@ def applicability(fit: Fit, data: Data, outside: float = 0.0) -> dict[str, Any]:
     share of points unlike those that the network was trained on.
     """
     posterior = fit.posterior
-    expected = data.expectations(posterior.mean, posterior.variance)
+    expected = data.expectations(posterior.mean, fit.variance)
     residual = expected.gradient - fit.mean_function.penalty_gradient(posterior.mean)
     precision = np.maximum(expected.precision, 0.0)
     solver = PrecisionSolver(fit.solver.prior, precision, tolerance=1e-2)
     of_mean = 0.5 * float(residual @ fit.mean_function.solve(solver, residual))
-    off = (precision - posterior.site_precision) * posterior.variance
+    off = (precision - posterior.site_precision) * fit.variance
     gap = (of_mean + 0.25 * float(np.sum(np.minimum(off**2, np.abs(off))))) / len(data.y)
     verdict = "trust" if gap <= _TRUST else "refine" if gap <= _REFINE else "retrain"
     return {"verdict": verdict, "predicted_gap": gap, "outside": outside}

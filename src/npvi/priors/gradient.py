@@ -60,24 +60,23 @@ def expected_log_density_gradient(
 
 def marginal_gradient(
     prior: NNGP,
-    mean: NDArray[np.float64],
+    functions: NDArray[np.float64],
     factor: ZeroFillFactor,
     draws: NDArray | None = None,
     noise: NDArray[np.float64] | None = None,
 ) -> PriorGradient:
-    """∂/∂θ of −½ meanᵀ P mean + ½ log |P| − ½ log |P + W|, for the factor U Uᵀ of P + W.
+    """∂/∂θ of −½ Σ fᵀPf + ½ log |P| − ½ log |P + W| over the columns f of `functions`, for the factor U Uᵀ of P + W.
 
-    At the best q that is the gradient of the bound, as `expected_log_density_gradient` of mean and draws is, without
+    At the best q, with its mean (and what moves with the coefficients of the prior's mean) as functions, that is the
+    gradient of the bound, as `expected_log_density_gradient` of these and draws is, without
     the noise of draws; but the factor must be as good as exact. Where it isn't, `draws` of N(0, (P+W)⁻¹) tell the rest,
     and the random numbers they were made from (`noise`) what the factor alone would have told: most of their noise is
     in both.
     """
-    functions, weights = mean[:, None], np.ones(1)
+    weights = np.ones(functions.shape[1])
     if draws is not None:
-        functions, weights = (
-            np.column_stack([mean, draws]),
-            np.append(1.0, np.full(draws.shape[1], 1.0 / draws.shape[1])),
-        )
+        functions = np.hstack([functions, draws])
+        weights = np.append(weights, np.full(draws.shape[1], 1.0 / draws.shape[1]))
     density = _of_log_density(prior, functions, weights)
     in_diagonal, in_edges = factor.log_determinant_gradient(noise)
     d, root = prior.conditional_variance, prior.root

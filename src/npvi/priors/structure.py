@@ -42,8 +42,9 @@ class Part(Protocol):
         """Columns whose squares add up to their part of xᵀPx, for x at all points."""
         ...
 
-    def gradient(self, x: Vector) -> PriorGradient:
-        """Of the log density of x at all points in the hyper-parameters, scaled up from these points to all."""
+    def gradient(self, x: NDArray[np.float64]) -> PriorGradient:
+        """Of −½ [log |Σ| + Σ xᵀPx] over the columns x at all points, in the hyper-parameters; scaled up from these
+        points to all."""
         ...
 
     def leave_one_out(self, x: Vector) -> tuple[Vector, Vector]:
@@ -70,11 +71,11 @@ class Structure(Protocol):
         ...
 
     def gradient(
-        self, prior: Any, mean: Vector, posterior: Any, factor: Any = None, noise: NDArray | None = None
+        self, prior: Any, functions: NDArray, posterior: Any, factor: Any = None, noise: NDArray | None = None
     ) -> PriorGradient:
-        """Of E log p(f) in the hyper-parameters, for f of mean `mean` with the covariance (P + W)⁻¹ of `posterior`;
-        `factor` is one of P + W, if there is one; if it isn't as good as exact, `noise` has the random numbers that the
-        draws were made from."""
+        """Of E log p(f) in the hyper-parameters, for f with the covariance (P + W)⁻¹ of `posterior` and the mean, and
+        whatever else adds its squares, in the columns of `functions`; `factor` is one of P + W, if there is one; if it
+        isn't as good as exact, `noise` has the random numbers that the draws were made from."""
         ...
 
 
@@ -99,14 +100,14 @@ class NearestNeighbors:
         return _Conditionals(NNGP(kernel, nugget, X, graph, rows=rows), rows)
 
     def gradient(
-        self, prior: NNGP, mean: Vector, posterior: DrawsPosterior, factor: Any = None, noise: Any = None
+        self, prior: NNGP, functions: NDArray, posterior: DrawsPosterior, factor: Any = None, noise: Any = None
     ) -> PriorGradient:
         """Of E log p(f), by the factor, the posterior's draws or both."""
         draws = posterior.draws
         if isinstance(factor, ZeroFillFactor) and factor.root is prior.root and not len(factor.breakdowns):
-            return marginal_gradient(prior, mean, factor, None if noise is None else draws, noise)
-        weights = np.append(1.0, np.full(draws.shape[1], 1.0 / draws.shape[1]))
-        return expected_log_density_gradient(prior, np.column_stack([mean, draws]), weights)
+            return marginal_gradient(prior, functions, factor, None if noise is None else draws, noise)
+        weights = np.append(np.ones(functions.shape[1]), np.full(draws.shape[1], 1.0 / draws.shape[1]))
+        return expected_log_density_gradient(prior, np.hstack([functions, draws]), weights)
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,10 @@ class InducingPoints:
         return _Marginal(self.prior(kernel, nugget, X[rows], graph), rows, len(X) / len(rows))
 
     def gradient(
-        self, prior: LowRank, mean: Vector, posterior: LowRankPosterior, factor: Any = None, noise: Any = None
+        self, prior: LowRank, functions: NDArray, posterior: LowRankPosterior, factor: Any = None, noise: Any = None
     ) -> PriorGradient:
         """Of E log p(f), exactly."""
-        columns = posterior.factor.columns
-        functions = np.column_stack([mean, columns])
+        functions = np.hstack([functions, posterior.factor.columns])
         return low_rank_gradient(prior, functions, np.ones(functions.shape[1]), posterior.factor.diagonal)
 
 
@@ -161,8 +161,8 @@ class _Conditionals:
     def whiten(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.prior.root.dot(x)[self.rows]
 
-    def gradient(self, x: Vector) -> PriorGradient:
-        return expected_log_density_gradient(self.prior, x[:, None], np.ones(1), self.rows)
+    def gradient(self, x: NDArray[np.float64]) -> PriorGradient:
+        return expected_log_density_gradient(self.prior, x, np.ones(x.shape[1]), self.rows)
 
     def leave_one_out(self, x: Vector) -> tuple[Vector, Vector]:
         """Each given its nearest others."""
@@ -187,8 +187,8 @@ class _Marginal:
     def whiten(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.prior.whiten(x[self.rows])
 
-    def gradient(self, x: Vector) -> PriorGradient:
-        found = low_rank_gradient(self.prior, x[self.rows][:, None], np.ones(1))
+    def gradient(self, x: NDArray[np.float64]) -> PriorGradient:
+        found = low_rank_gradient(self.prior, x[self.rows], np.ones(x.shape[1]))
         return PriorGradient(jax.tree.map(lambda slope: self.scale * slope, found.kernel), self.scale * found.nugget)
 
     def leave_one_out(self, x: Vector) -> tuple[Vector, Vector]:

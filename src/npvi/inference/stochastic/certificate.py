@@ -22,6 +22,8 @@ Vector = NDArray[np.float64]
 
 #: site precisions beyond this are those of a training that went astray
 _LARGEST = 1e12
+#: times that the spread of the mean's coefficients is found at the sites that go with it
+_ROUNDS = 4
 
 
 class Certificate(NamedTuple):
@@ -41,32 +43,52 @@ class Certificate(NamedTuple):
 
 
 def bound(prior: Prior, data: Data, mean_function: MeanFunction, mean: Vector, factor: Triangular) -> float:
-    """The bound of N(mean, L Lᵀ), every term exact."""
-    expected = data.expectations(mean, factor.row_norms_squared())
-    return _bound(prior, mean_function, mean, factor, expected, _trace(prior, factor))
+    """The bound of N(mean, L Lᵀ) given the mean's coefficients, with the best covariance of these."""
+    found = _told(prior, data, mean_function, mean, factor)
+    return _bound(prior, mean_function, mean, factor, found, _trace(prior, factor))
 
 
 def certify(
     family: Family, prior: Prior, data: Data, mean_function: MeanFunction, mean: Vector, factor: Triangular
 ) -> Certificate:
-    """The bound of N(mean, L Lᵀ) and how far it is from the optimum."""
-    variance = factor.row_norms_squared()
-    expected = data.expectations(mean, variance)
-    w, trace = expected.precision, _trace(prior, factor)
+    """The bound of N(mean, L Lᵀ) given the mean's coefficients, and how far it is from the optimum."""
+    found, trace = _told(prior, data, mean_function, mean, factor), _trace(prior, factor)
+    expected, variance, w = found.expected, found.variance, found.expected.precision
     pull = mean_function.penalty_gradient(mean)
     slope = expected.gradient - pull
     solver = PrecisionSolver(prior, np.clip(w, 0.0, _LARGEST))
     largest = max(np.abs(expected.gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(variance)))
     # the largest term of the equation for L is the inverse of its smallest diagonal entry, as in a closed-form fit
     left_over, _ = prior.lower_half.stationarity(factor, w)
+    own = factor.row_norms_squared()
     return Certificate(
-        _bound(prior, mean_function, mean, factor, expected, trace),
+        _bound(prior, mean_function, mean, factor, found, trace),
         float(np.abs(slope).max() / max(largest, np.finfo(float).tiny)),
         float(left_over * factor.diagonal.min()),
-        0.5 * float(slope @ mean_function.solve(solver, slope)) + _gain(family, solver, factor, variance, trace),
+        0.5 * float(slope @ mean_function.solve(solver, slope)) + _gain(family, solver, factor, own, trace),
         w,
         solver,
     )
+
+
+class _Told(NamedTuple):
+    """What the data say at some mean and variance, and what the spread of the mean's coefficients adds to the bound."""
+
+    expected: Expectations
+    variance: Vector
+    of_coefficients: float
+
+
+def _told(prior: Prior, data: Data, mean_function: MeanFunction, mean: Vector, factor: Triangular) -> _Told:
+    own = factor.row_norms_squared()
+    expected, variance, added = data.expectations(mean, own), own, 0.0
+    for _ in range(0 if mean_function.known else _ROUNDS):  # of sites and spread, until they go with each other
+        w = np.clip(expected.precision, 0.0, _LARGEST)
+        spread = mean_function.spread(PrecisionSolver(prior, w))
+        assert spread is not None  # P + W is positive definite for w ≥ 0
+        variance, added = own + spread.variance, 0.5 * (float(w @ spread.variance) + spread.log_determinant)
+        expected = data.expectations(mean, variance)
+    return _Told(expected, variance, added)
 
 
 def _gain(family: Family, solver: PrecisionSolver, factor: Triangular, variance: Vector, trace: float) -> float:
@@ -77,10 +99,10 @@ def _gain(family: Family, solver: PrecisionSolver, factor: Triangular, variance:
 
 
 def _bound(
-    prior: Prior, mean_function: MeanFunction, mean: Vector, factor: Triangular, expected: Expectations, trace: float
+    prior: Prior, mean_function: MeanFunction, mean: Vector, factor: Triangular, found: _Told, trace: float
 ) -> float:
     rest = len(mean) - trace - mean_function.penalty(mean) - prior.logdet
-    return float(expected.value.sum() + 0.5 * rest + np.log(factor.diagonal).sum())
+    return float(found.expected.value.sum() + 0.5 * rest + np.log(factor.diagonal).sum() + found.of_coefficients)
 
 
 def _trace(prior: Prior, factor: Triangular) -> float:

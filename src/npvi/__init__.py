@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from npvi.likelihoods import Custom as Likelihood
     from npvi.model_selection import GridResult, grid_search
     from npvi.networks import Recognizer, fit_network, fit_network_on_simulations, stream_posterior
-    from npvi.parameters import bounded, fixed, positive
+    from npvi.parameters import bounded, fixed, pc, positive
     from npvi.persistence import load
     from npvi.splitters import LeaveLocationOut, SpatialBlockSplit
 
@@ -47,6 +47,7 @@ __all__ = [
     "load",
     "log_score_scorer",
     "networks",
+    "pc",
     "positive",
     "posteriors",
     "stream_posterior",
@@ -68,6 +69,7 @@ _HOMES = {
     "fit_network": "networks",
     "fit_network_on_simulations": "networks",
     "fixed": "parameters",
+    "pc": "parameters",
     "grid_search": "model_selection",
     "load": "persistence",
     "log_score_scorer": "estimators",

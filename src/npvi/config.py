@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npvi.parameters import Parameter, Parametrised
+from npvi.parameters import Parameter, Parametrised, PenalisedComplexity
 
 __all__ = ["from_config", "parameter_config", "parameter_from_config", "to_config"]
 
@@ -77,6 +77,8 @@ def parameter_config(parameter: Parameter) -> dict[str, Any]:
     for field in dataclasses.fields(parameter)[1:]:
         here = getattr(parameter, field.name)
         if here != field.default:
+            if isinstance(here, PenalisedComplexity):
+                here = dataclasses.asdict(here)
             said[field.name] = list(here) if isinstance(here, tuple) else here
     return said
 
@@ -89,7 +91,11 @@ def parameter_from_config(config: Mapping[str, Any]) -> Parameter:
     """
     said = dict(config)
     value, prior = said.pop(_PARAMETER), said.pop("prior", None)
-    return Parameter(value, prior=None if prior is None else tuple(prior), **said)
+    if isinstance(prior, Mapping):
+        prior = PenalisedComplexity(**{name: float(number) for name, number in prior.items()})
+    elif prior is not None:
+        prior = tuple(prior)
+    return Parameter(value, prior=prior, **said)
 
 
 def _plain(owner: Parametrised, value: Any) -> Any:

@@ -10,7 +10,18 @@ import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 
-__all__ = ["POSITIVE_NUMBER", "REAL_NUMBER", "Interval", "Parameter", "Parametrised", "bounded", "fixed", "positive"]
+__all__ = [
+    "POSITIVE_NUMBER",
+    "REAL_NUMBER",
+    "Interval",
+    "Parameter",
+    "Parametrised",
+    "PenalisedComplexity",
+    "bounded",
+    "fixed",
+    "pc",
+    "positive",
+]
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,34 @@ REAL_NUMBER = Interval()
 
 
 @dataclass(frozen=True)
+class PenalisedComplexity:
+    """A penalised-complexity prior of a positive number x, on the scale of log x: log density t − exp(t) + const with
+    t = exponent · log(x / mode).
+
+    For a standard deviation, exponential with rate λ (x its square, the variance): exponent ½, mode λ⁻². For a length
+    scale in one dimension, density ∝ x^{−3/2} exp(−λ x^{−½}): exponent −½, mode λ². (Simpson et al. 2017; Fuglstad et
+    al. 2019.)
+
+    >>> prior = PenalisedComplexity(0.5, 4.0)
+    >>> round(prior.log_density(math.log(4.0)), 3), round(prior.slope(math.log(4.0)), 3)  # the mode
+    (-1.0, 0.0)
+    """
+
+    exponent: float
+    mode: float
+
+    def log_density(self, z: float) -> float:
+        """At z = log x, up to a constant."""
+        t = self.exponent * (z - math.log(self.mode))
+        return t - math.exp(min(t, 700.0))
+
+    def slope(self, z: float) -> float:
+        """Its derivative."""
+        t = self.exponent * (z - math.log(self.mode))
+        return self.exponent * (1.0 - math.exp(min(t, 700.0)))
+
+
+@dataclass(frozen=True)
 class Parameter:
     """A number that learning starts from, and what it may become; plain numbers are free within their own domain.
 
@@ -39,7 +78,8 @@ class Parameter:
     value : the start, a number or a vector.
     fixed : whether learning leaves it alone.
     lower, upper : bounds, inside the parameter's own domain.
-    prior : mean and standard deviation of its logarithm (of itself, where it may be negative), or None.
+    prior : mean and standard deviation of its logarithm (of itself, where it may be negative), a
+        `PenalisedComplexity`, or None.
 
     Examples
     --------
@@ -51,7 +91,7 @@ class Parameter:
     fixed: bool = False
     lower: float = -math.inf
     upper: float = math.inf
-    prior: tuple[float, float] | None = None
+    prior: tuple[float, float] | PenalisedComplexity | None = None
 
 
 def fixed(value: Any) -> Parameter:
@@ -69,6 +109,42 @@ def bounded(value: Any, lower: float, upper: float, prior: tuple[float, float] |
 def positive(value: Any = 1.0, prior: tuple[float, float] | None = None) -> Parameter:
     """A positive number to start from; `prior` is the mean and standard deviation of its logarithm."""
     return Parameter(value, lower=0.0, prior=prior)
+
+
+def pc(
+    value: Any = None, *, below: float | None = None, above: float | None = None, probability: float = 0.05
+) -> Parameter:
+    """A number with a penalised-complexity prior, which pulls towards the simpler model: one that varies less.
+
+    Parameters
+    ----------
+    value : where learning starts; by default where the prior is highest.
+    below : for a length scale: it is below this with the given `probability`.
+    above : for a variance (or a nugget): its *square root* is above this with the given `probability`.
+    probability : between 0 and 1.
+
+    Examples
+    --------
+    >>> import npvi
+    >>> kernel = npvi.kernels.Matern32(length_scale=npvi.pc(below=5.0), variance=npvi.pc(above=2.0, probability=0.01))
+    >>> round(kernel.length_scale.value, 1), round(kernel.variance.value, 3)
+    (44.9, 0.189)
+    >>> npvi.pc(1.0)
+    Traceback (most recent call last):
+    ValueError: pc needs either below= (a length scale) or above= (the square root of a variance)
+    """
+    if (below is None) == (above is None):
+        raise ValueError("pc needs either below= (a length scale) or above= (the square root of a variance)")
+    if not 0.0 < probability < 1.0:
+        raise ValueError(f"probability must be between 0 and 1, got {probability!r}")
+    limit = float(below if above is None else above)  # type: ignore[arg-type]
+    if not 0.0 < limit < math.inf:
+        raise ValueError(f"{'below' if above is None else 'above'} must be a positive number, got {limit!r}")
+    rate = -math.log(probability)
+    prior = (
+        PenalisedComplexity(-0.5, limit * rate**2) if above is None else PenalisedComplexity(0.5, (limit / rate) ** 2)
+    )
+    return Parameter(prior.mode if value is None else value, lower=0.0, prior=prior)
 
 
 class Parametrised(BaseEstimator):

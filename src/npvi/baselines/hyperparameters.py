@@ -16,7 +16,7 @@ from npvi.inference.learning import Model
 from npvi.inference.search_space import SearchSpace, learnable
 from npvi.inference.starting import limits
 from npvi.likelihoods import Likelihood
-from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, fixed
+from npvi.parameters import Interval, POSITIVE_NUMBER, Parameter, PenalisedComplexity, fixed
 
 __all__ = ["Hyperparameters"]
 
@@ -68,8 +68,7 @@ class Hyperparameters:
 
     def log_prior(self, z: jax.Array) -> jax.Array:
         """Of the users' priors, up to a constant."""
-        terms = [-0.5 * ((x - c.prior[0]) / c.prior[1]) ** 2 for x, c in zip(z, self.space.coordinates) if c.prior]
-        return jnp.sum(jnp.asarray(terms))
+        return jnp.sum(jnp.asarray([_log_prior(c.prior, x) for x, c in zip(z, self.space.coordinates)]))
 
     def _values(self, z: jax.Array) -> dict[str, jax.Array]:
         """All parameters by their full names: `SearchSpace.named`, for JAX."""
@@ -84,6 +83,14 @@ class Hyperparameters:
         for name, own in entries.items():
             values[name] = jnp.stack([own[i] for i in sorted(own)]).reshape(values[name].shape)
         return values
+
+
+def _log_prior(prior: Any, x: jax.Array) -> jax.Array:
+    """As `SearchSpace` has it, for JAX."""
+    if isinstance(prior, PenalisedComplexity):
+        t = prior.exponent * (x - math.log(prior.mode))
+        return t - jnp.exp(t)
+    return jnp.zeros(()) if prior is None else -0.5 * ((x - prior[0]) / prior[1]) ** 2
 
 
 def _short_names(values: dict[str, Any], prefix: str) -> list[str]:

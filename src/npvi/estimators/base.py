@@ -63,6 +63,7 @@ class BaseGP(Predicts, BaseEstimator):
         learn=True,
         coords=None,
         coefficient_scale="weak",
+        hyperprior="weak",
         tol=1e-7,
         max_iter=200,
         random_state=None,
@@ -87,6 +88,7 @@ class BaseGP(Predicts, BaseEstimator):
         self.learn = learn
         self.coords = coords
         self.coefficient_scale = coefficient_scale
+        self.hyperprior = hyperprior
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -268,7 +270,8 @@ class BaseGP(Predicts, BaseEstimator):
         table = Table(self.prior_.X, self.data_, self.basis_)
         start = Start(self.posterior_.mean, self._marginal_variance())
         with threads(self.n_jobs):
-            rows = parameter_table(table, model, self._said, self.graph_, start, standard_errors)
+            weak = self.hyperprior == "weak"
+            rows = parameter_table(table, model, self._said, self.graph_, start, standard_errors, weak)
         for name, (value, error) in self._coefficients().items():
             rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error})
         return pd.DataFrame(rows).set_index("parameter")

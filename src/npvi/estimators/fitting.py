@@ -39,7 +39,7 @@ __all__ = ["NEVER", "Chosen", "Clock", "Task", "choose", "companion_of", "fit_by
 NEVER = 3.0
 #: standard deviation of the coefficient of a standardised covariate, in units of f: by default, and where it is flat
 WEAK, FLAT = 5.0, 1e4
-#: the same of counts, whose flat prior is still a proper one: covariates that tell zeros from the rest have no other end
+#: the same of counts, whose flat prior is a proper one: covariates that tell zeros from the rest have no other end
 FLAT_OF_COUNTS = 20.0
 #: the nugget where none is given and nothing is learned
 _NUGGET = 1e-4
@@ -152,6 +152,7 @@ def _learned(model: BaseGP, task: Task) -> Chosen:
         task.said,
         lambda points: _graph(model, points, task),
         lambda **numbers: progress.report("learn", **numbers),
+        weak=model.hyperprior == "weak",
     )
     return Chosen(learned.model, learned.graph, learned.start, learned)
 

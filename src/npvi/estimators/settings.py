@@ -23,6 +23,7 @@ _CHOICES = {
     "method": tuple(FAMILIES),
     "prior": ("nngp", *LOW_RANK),
     "learn": (True, False, "grid"),
+    "hyperprior": ("weak", None),
 }
 
 

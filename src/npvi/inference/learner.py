@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,12 +21,13 @@ from npvi.inference.learning import (
     can_collapse,
     information,
     optimise,
+    with_values,
 )
 from npvi.inference.search_space import SearchSpace, learnable
 from npvi.inference.stacking import Stacked, stacking
-from npvi.inference.starting import limits
+from npvi.inference.starting import identifies_nugget, limits, weak_priors
 from npvi.inference.table import Table
-from npvi.kernels import Matern
+from npvi.kernels import Kernel, Matern
 from npvi.likelihoods.softmax import Softmax
 from npvi.parameters import POSITIVE_NUMBER, Parameter
 
@@ -44,6 +45,10 @@ _WORTH = 0.002
 _MOVED = 1.3
 #: rounds of climbing, each on a graph of its own
 _ROUNDS = 4
+#: rows that are few enough for several starts, and length scales there, relative to those that were found first
+_FEW, _STARTS = 512, (0.25, 4.0)
+#: nats between two models below which all rows decide
+_DOUBT = 10.0
 #: fewer rows say too little to learn from
 _FEWEST = 5
 
@@ -70,26 +75,36 @@ class Learner:
     said : what the user said about parameters, by full name.
     build : from coordinates to a graph.
     report : called with the numbers of each evaluation.
+    weak : whether there are weak priors of what the user said nothing about.
     """
 
-    def __init__(self, said: Mapping[str, Parameter], build: Callable[[NDArray], Graph], report: Callable) -> None:
-        self.said, self.build, self.report = said, build, report
+    def __init__(
+        self,
+        said: Mapping[str, Parameter],
+        build: Callable[[NDArray], Graph],
+        report: Callable[..., None] = lambda **numbers: None,
+        weak: bool = True,
+    ) -> None:
+        self.said, self.build, self.report, self.weak = said, build, report, weak
         self.history: list[float] = []
-        self.limits: dict[str, Any] | None = None
+        self._settled: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.at_bound: list[str] = []
         self.gradient: NDArray = np.zeros(0)
 
     def space(self, table: Table, model: Model) -> SearchSpace:
-        """What is learned; how far it may go is settled by the first model and the first table."""
-        if self.limits is None:
-            self.limits = limits(model, table.X)
+        """What is learned; how far it may go, and what is likely, is settled by the first model and the first table."""
+        link = getattr(model.likelihood, "link", None)
+        if link not in self._settled:
+            unit = replace(table.data, likelihood=model.likelihood).latent_unit
+            priors = weak_priors(model, table.X, unit) if self.weak else {}
+            self._settled[link] = limits(model, table.X), priors
         domains = learnable(model.kernel, "kernel") | learnable(model.likelihood, "likelihood")
         said = dict(self.said)
         if can_collapse(table.data):  # noise and nugget are one
             said["nugget"] = Parameter(model.nugget, fixed=True)
-        if model.nugget == 0.0:
-            said["nugget"] = Parameter(0.0, fixed=True)
-        return SearchSpace(model.named(), domains | {"nugget": POSITIVE_NUMBER}, said, self.limits)
+        if model.nugget == 0.0 or ("nugget" not in said and not identifies_nugget(model.likelihood)):
+            said["nugget"] = Parameter(model.nugget, fixed=True)
+        return SearchSpace(model.named(), domains | {"nugget": POSITIVE_NUMBER}, said, *self._settled[link])
 
     def objective(self, table: Table, graph: Graph, start: Start | None, careful: bool = False) -> Objective:
         sorted_ = table.take(graph.order)
@@ -135,24 +150,33 @@ class Learner:
         start = getattr(objective, "start", None)
         return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient)
 
-    def choose_smoothness(self, table: Table, model: Model) -> list[_Found]:
-        """A climb with the middle one, from there with a rougher one, and with a smoother one if that was no better.
+    def explore(self, table: Table, model: Model) -> list[_Found]:
+        """Rough climbs, the best first: with the middle smoothness, from there with a rougher one, and with a smoother
+        one if that was no better; with another start or two, where there are few rows."""
+        graph = self.build(model.kernel.coordinates(table.X))
+        if not open_smoothness(model.kernel, table.X):
+            tried = [self.climb(table, _Found(model, graph), 15, enough=0.5)]
+        else:
+            middle = with_smoothness(model, table.X, 1.5)
+            first = self.climb(table, _Found(middle, graph), 15, enough=0.5)
+            tried = [first]
+            for smoothness in (0.5, 2.5):
+                other = replace(first, model=with_smoothness(first.model, table.X, smoothness))
+                tried.append(self.climb(table, other, 15, enough=0.5))
+                if tried[-1].value > first.value:
+                    break
+        tried.sort(key=lambda found: -found.value)
+        if len(table) <= _FEW:
+            tried[0] = max([tried[0], *self._other_starts(table, tried[0])], key=lambda found: found.value)
+        return tried
 
-        The better two count if predictions gain from both, as leaving out one observation after the other tells.
-        """
-        middle, rougher, smoother = (model.kernel.replace(smoothness=nu) for nu in (1.5, 0.5, 2.5))
-        graph = self.build(middle.coordinates(table.X))
-        first = self.climb(table, _Found(replace(model, kernel=middle), graph), 15, enough=0.5)
-        tried = [first]
-        for kernel in (rougher, smoother):
-            kernel = kernel.replace(length_scale=first.model.kernel.length_scale, variance=first.model.kernel.variance)
-            tried.append(self.climb(table, replace(first, model=replace(first.model, kernel=kernel)), 15, enough=0.5))
-            if tried[-1].value > first.value:
-                break
-        best, second = sorted(tried, key=lambda found: -found.value)[:2]
-        # few draws make a mixture look better than it is, never worse
-        worth = all(_worth(self.stacked(table, best, second, careful)) for careful in (False, True))
-        return [best, second] if worth else [best]
+    def _other_starts(self, table: Table, found: _Found) -> Iterator[_Found]:
+        """Climbs from shorter and from longer length scales."""
+        for factor in _STARTS:
+            values = found.model.named()
+            lengths = {name: value for name, value in values.items() if name.endswith("length_scale")}
+            values |= {name: (factor * np.asarray(value)).tolist() for name, value in lengths.items()}
+            yield self.climb(table, replace(found, model=found.model.at(values), curvature=None), 15, enough=0.5)
 
     def stacked(self, table: Table, best: _Found, second: _Found, careful: bool = True) -> Stacked:
         """The mixture of both that predicts best."""
@@ -167,20 +191,10 @@ class Learner:
             scores.append(score[np.isfinite(score)])
         return stacking(*scores)
 
-    def screen(self, table: Table, model: Model) -> list[tuple[Model, _Information]]:
-        """A rough climb on a part of the data: one model or two, and what the part tells about their parameters."""
-        part = table if len(table) <= 2 * _SCREEN else table.patches(model.kernel, _SCREEN)
-        if isinstance(model.kernel, Matern) and model.kernel.smoothness is None:
-            chosen = self.choose_smoothness(part, model)
-        else:
-            graph = self.build(model.kernel.coordinates(part.X))
-            chosen = [self.climb(part, _Found(model, graph), 15, enough=0.5)]
-        screened = []
-        for found in chosen:
-            objective, space = self.objective(part, found.graph, found.start), self.space(part, found.model)
-            matrix = information(objective, found.model, space, 0.1, here=found.gradient)
-            screened.append((found.model, _Information(matrix, len(part))))
-        return screened
+    def known(self, table: Table, found: _Found) -> _Information:
+        """What some rows tell about the parameters of a model that was found on them."""
+        objective, space = self.objective(table, found.graph, found.start), self.space(table, found.model)
+        return _Information(information(objective, found.model, space, 0.1, here=found.gradient), len(table))
 
     def rounds(self, table: Table, model: Model, known: _Information) -> _Found:
         """Climb, and look for neighbours again where the metric moved."""
@@ -194,21 +208,20 @@ class Learner:
             found = replace(found, graph=self.build(found.model.kernel.coordinates(table.X)), start=None)
         return found
 
-    def finish(self, table: Table, model: Model, known: _Information) -> _Found:
-        """From a rough model to the best one for all rows; where there are many, by way of some."""
-        n = len(table)
-        if can_collapse(table.data):
-            found = self.rounds(table, model, known)
-            if n > _ROWS:  # so far by a sample of the rows
-                every = self.objective(table, found.graph, None, careful=True)
-                found = self.climb(table, found, 8, objective=every)
-                found = replace(found, graph=self.build(found.model.kernel.coordinates(table.X)))
-            return found
-        if n <= 2 * _PART:
-            return self.rounds(table, model, known)
-        found = self.rounds(table.patches(model.kernel, _PART), model, known)
+    def confirm(self, table: Table, found: _Found, other: _Found) -> list[_Found]:
+        """Both on more rows than told them apart, the better one first; `found` is what it is on these rows."""
+        graph = self.build(other.model.kernel.coordinates(table.X))
+        climbed = self.climb(table, _Found(other.model, graph, None, found.curvature), 10, enough=0.5)
+        return sorted([found, climbed], key=lambda one: -one.value)
+
+    def every_row(self, table: Table, found: _Found, rows: int) -> _Found:
+        """From a model that was found on a number of rows to the best one for all."""
+        if can_collapse(table.data):  # so far by a sample of the sum
+            every = self.objective(table, found.graph, None, careful=True)
+            found = self.climb(table, found, 8, objective=every)
+            return replace(found, graph=self.build(found.model.kernel.coordinates(table.X)))
         graph = self.build(found.model.kernel.coordinates(table.X))
-        curvature = None if found.curvature is None else found.curvature * _PART / n
+        curvature = None if found.curvature is None else found.curvature * rows / len(table)
         return self.climb(table, _Found(found.model, graph, None, curvature), 12)
 
 
@@ -247,6 +260,7 @@ def learn(
     said: Mapping[str, Parameter],
     build: Callable[[NDArray], Graph],
     report: Callable[..., None] = lambda **numbers: None,
+    weak: bool = True,
 ) -> Learned:
     """The model with the largest bound (the largest likelihood where f can be integrated out).
 
@@ -259,17 +273,42 @@ def learn(
     said : what the user said about parameters, by full name.
     build : from coordinates to a graph.
     report : called with the numbers of each evaluation.
+    weak : whether there are weak priors of what the user said nothing about.
     """
     started = time.perf_counter()
-    learner = Learner(said, build, report)
+    learner = Learner(said, build, report, weak)
     if not _can_learn(table.data):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
-    found = [learner.finish(table, *one) for one in learner.screen(table, model)]
+    found = _found(learner, table, model)
     stacked = learner.stacked(table, found[0], found[1]) if len(found) > 1 else Stacked(0.0, 0.0)
     info = _info(learner, started)
     best, *others = (Learned(one.model, one.graph, one.start, info) for one in found)
     return replace(best, second=others[0], weight=stacked.weight) if _worth(stacked) else best
+
+
+def _found(learner: Learner, table: Table, model: Model) -> list[_Found]:
+    """The best model for all rows, and perhaps a second one that is worth its cost."""
+    n, collapsed = len(table), can_collapse(table.data)
+    part = table if n <= 2 * _SCREEN else table.patches(model.kernel, _SCREEN)
+    best, *others = learner.explore(part, model)
+    # few draws make a mixture look better than it is, never worse
+    worth = bool(others) and all(_worth(learner.stacked(part, best, others[0], c)) for c in (False, True))
+    known = learner.known(part, best)
+    larger = table if collapsed or n <= 2 * _PART else table.patches(model.kernel, _PART)
+    found = [learner.rounds(larger, best.model, known)]
+    if others and part is not table:
+        found = learner.confirm(larger, found[0], others[0])
+    doubtful = len(found) > 1 and found[0].value - found[1].value < _DOUBT
+    if worth or (doubtful and larger is not table):
+        if len(found) == 1:
+            found.append(learner.rounds(larger, others[0].model, learner.known(part, others[0])))
+    else:
+        found = found[:1]
+    if larger is not table or (collapsed and n > _ROWS):
+        found = [learner.every_row(table, one, len(larger)) for one in found]
+    found.sort(key=lambda one: -one.value)
+    return found if worth else found[:1]
 
 
 def _worth(stacked: Stacked) -> bool:
@@ -296,6 +335,27 @@ def _can_learn(data: Data) -> bool:
     """Whether there are rows enough, and responses that differ, among those that have weight."""
     y = data.y if data.weight is None else data.y[data.weight > 0.0]
     return len(y) >= _FEWEST and bool(np.ptp(y) > 0.0)
+
+
+def open_smoothness(kernel: Kernel, X: NDArray) -> list[str]:
+    """The names of the smoothness of each Matérn, anywhere in a kernel, whose smoothness is for the data to say.
+
+    >>> from npvi.kernels import Matern, Sphere
+    >>> open_smoothness(Sphere(Matern()), np.zeros((1, 2)))
+    ['kernel__smoothness']
+    """
+    return [
+        f"{part.name}smoothness"
+        for part in kernel.parts(X)
+        if isinstance(part.kernel, Matern) and part.kernel.smoothness is None
+    ]
+
+
+def with_smoothness(model: Model, X: NDArray, smoothness: float) -> Model:
+    """The same model, with another smoothness of each Matérn that isn't held."""
+    names = model.open_smoothness or open_smoothness(model.kernel, X)
+    kernel = with_values(model.kernel, dict.fromkeys(names, smoothness))
+    return replace(model, kernel=kernel, open_smoothness=tuple(names))
 
 
 def _metric_moved(before: Model, after: Model, X: NDArray) -> bool:

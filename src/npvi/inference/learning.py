@@ -31,7 +31,16 @@ from npvi.priors import NotPositiveDefiniteError, Prior
 from npvi.priors.structure import NearestNeighbors, Part, Structure
 from npvi.sparse import Noise
 
-__all__ = ["BoundObjective", "CollapsedObjective", "Model", "Objective", "can_collapse", "information", "optimise"]
+__all__ = [
+    "BoundObjective",
+    "CollapsedObjective",
+    "Model",
+    "Objective",
+    "can_collapse",
+    "information",
+    "optimise",
+    "with_values",
+]
 
 Vector = NDArray[np.float64]
 
@@ -49,6 +58,8 @@ class Model:
     structure: Structure = field(default_factory=NearestNeighbors)
     coefficient_precision: Vector | None = None
     """Of the prior of each of the mean's coefficients; all flat where None."""
+    open_smoothness: tuple[str, ...] = ()
+    """Names of each smoothness in the kernel that was learned, or is yet to be."""
 
     def prior(self, X: NDArray, graph: Graph) -> Prior:
         """The prior of points in the graph's order."""
@@ -73,16 +84,16 @@ class Model:
         parts = {}
         for prefix, obj in (("kernel", self.kernel), ("likelihood", self.likelihood)):
             own = {k.removeprefix(prefix + "__"): v for k, v in values.items() if k.startswith(prefix + "__")}
-            parts[prefix] = _with(obj, own)
+            parts[prefix] = with_values(obj, own)
         return replace(self, nugget=float(values["nugget"]), **parts)
 
 
-def _with(obj: Any, values: Mapping[str, Any]) -> Any:
+def with_values(obj: Any, values: Mapping[str, Any]) -> Any:
     """A copy of a parametrised object with some numbers replaced, those of its parts included."""
     own = {name: value for name, value in values.items() if "__" not in name}
     for part in {name.split("__")[0] for name in values if "__" in name}:
         inner = {k[len(part) + 2 :]: v for k, v in values.items() if k.startswith(part + "__")}
-        own[part] = _with(getattr(obj, part), inner)
+        own[part] = with_values(getattr(obj, part), inner)
     return obj.replace(**own)
 
 

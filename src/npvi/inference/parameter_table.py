@@ -27,9 +27,11 @@ def parameter_table(
     graph: Graph,
     start: Start | None,
     standard_errors: bool,
+    weak: bool = True,
 ) -> list[dict[str, Any]]:
-    """A row for every hyper-parameter: its name, value and standard error; `table` is in the graph's order."""
-    learner = Learner(said, lambda X: graph, lambda **numbers: None)
+    """A row for every hyper-parameter: its name, value and standard error; `table` is in the graph's order, and `weak`
+    says whether there are weak priors."""
+    learner = Learner(said, lambda X: graph, weak=weak)
     space = learner.space(table, model)
     errors = np.full(len(space), np.nan)
     if standard_errors and len(space):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, Parametrised
+from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, Parametrised, PenalisedComplexity
 
 __all__ = ["Coordinate", "SearchSpace", "learnable", "unwrapped"]
 
@@ -57,7 +57,7 @@ class Coordinate:
     name: str
     entry: int | None
     interval: Interval
-    prior: tuple[float, float] | None
+    prior: tuple[float, float] | PenalisedComplexity | None
     low: float
     high: float
     """Bounds of the number itself, on the vector's scale."""
@@ -72,6 +72,7 @@ class SearchSpace:
     domains : what each may be.
     said : what the user said about some of them.
     limits : (lowest, highest) allowed for some, from the data: beyond, nothing changes any more.
+    priors : of some, one for each entry, where the user said nothing of theirs.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class SearchSpace:
         domains: Mapping[str, Interval],
         said: Mapping[str, Parameter],
         limits: Mapping[str, tuple[Any, Any]],
+        priors: Mapping[str, Sequence[PenalisedComplexity]] | None = None,
     ) -> None:
         self.values = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
         self.coordinates: list[Coordinate] = []
@@ -96,7 +98,10 @@ class SearchSpace:
                 if interval.increasing and entry > 0:  # the step from the entry before
                     interval, low, high = POSITIVE_NUMBER, -math.inf, math.inf
                 ends = (_forward(low, interval, -math.inf), _forward(high, interval, math.inf))
-                self.coordinates.append(Coordinate(name, place, interval, parameter.prior, *ends))
+                prior: Any = parameter.prior
+                if prior is None and priors is not None and name in priors:
+                    prior = priors[name][entry]
+                self.coordinates.append(Coordinate(name, place, interval, prior, *ends))
 
     def __len__(self) -> int:
         return len(self.coordinates)
@@ -138,7 +143,7 @@ class SearchSpace:
         return {name: value.tolist() for name, value in values.items()}
 
     def pull_back(self, z: Vector, gradient: Mapping[str, Any]) -> Vector:
-        """The gradient in z, from that in the parameters; the users' priors included."""
+        """The gradient in z, from that in the parameters; priors included."""
         out = np.empty(len(z))
         for i, (number, c) in enumerate(zip(z, self.coordinates)):
             slope = np.atleast_1d(gradient[c.name])
@@ -146,8 +151,7 @@ class SearchSpace:
             # a step moves all entries after it
             along = slope[entry:].sum() if self._increasing(c.name) else slope[entry]
             out[i] = along * _derivative(float(number), c.interval)
-            if c.prior is not None:
-                out[i] -= (number - c.prior[0]) / c.prior[1] ** 2
+            out[i] += _prior_slope(c.prior, float(number))
         return out
 
     def slopes(self, z: Vector) -> Vector:
@@ -155,14 +159,25 @@ class SearchSpace:
         return np.array([_derivative(float(number), c.interval) for number, c in zip(z, self.coordinates)])
 
     def log_prior(self, z: Vector) -> float:
-        """Of the users' priors, up to a constant."""
-        terms = [-0.5 * ((x - c.prior[0]) / c.prior[1]) ** 2 for x, c in zip(z, self.coordinates) if c.prior]
-        return float(sum(terms))
+        """Up to a constant."""
+        return float(sum(_log_prior(c.prior, float(x)) for x, c in zip(z, self.coordinates)))
 
     def at_bound(self, z: Vector) -> list[str]:
         """Names of the parameters that ended at the end of what they may be."""
         close = (z - self.low < 1e-3) | (self.high - z < 1e-3)
         return list(dict.fromkeys(c.name for c, here in zip(self.coordinates, close) if here))
+
+
+def _log_prior(prior: tuple[float, float] | PenalisedComplexity | None, z: float) -> float:
+    if isinstance(prior, PenalisedComplexity):
+        return prior.log_density(z)
+    return 0.0 if prior is None else -0.5 * ((z - prior[0]) / prior[1]) ** 2
+
+
+def _prior_slope(prior: tuple[float, float] | PenalisedComplexity | None, z: float) -> float:
+    if isinstance(prior, PenalisedComplexity):
+        return prior.slope(z)
+    return 0.0 if prior is None else -(z - prior[0]) / prior[1] ** 2
 
 
 def _forward(x: float, interval: Interval, beyond: float) -> float:

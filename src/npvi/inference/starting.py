@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.inference.learning import Model
-from npvi.kernels import Kernel, Stationary
+from npvi.kernels import Kernel, Part, Stationary
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
+from npvi.likelihoods.softmax import Softmax
 from npvi.likelihoods.support import BINARY
+from npvi.parameters import PenalisedComplexity
 
-__all__ = ["limits", "starting_model"]
+__all__ = ["identifies_nugget", "limits", "starting_model", "typical_lengths", "weak_priors"]
 
 Vector = NDArray[np.float64]
 
@@ -44,28 +46,68 @@ def starting_model(
     if likelihood.support.discrete:  # nearly all counts are 0: the scale of f is that of a logarithm all the same
         spread = max(spread, 0.1)
     if named and isinstance(kernel, Stationary):
-        sd = np.std(X, axis=0)
-        sd = np.where(sd > 0.0, sd, 1.0)
-        lengths = 0.5 * np.sqrt(X.shape[1]) * sd
+        lengths = typical_lengths(Part("", kernel, X))
         share = 0.9 if isinstance(likelihood, Gaussian | LogNormal) else 0.5
         kernel = kernel.replace(length_scale=lengths.tolist(), variance=share * spread)
     if nugget is None:
         # with Gaussian noise the two can't be told apart, and the noise is the one that is learned
         nugget = spread * (1e-6 if isinstance(likelihood, Gaussian | LogNormal) else 0.1)
+        if not identifies_nugget(likelihood):
+            nugget = 1e-4 * spread
     return Model(kernel, nugget, likelihood)
+
+
+def identifies_nugget(likelihood: Likelihood) -> bool:
+    """Whether responses can tell noise of f that is fresh for every row from none: a single yes or no can't."""
+    return likelihood.support is not BINARY and not isinstance(likelihood, Softmax)
+
+
+def typical_lengths(part: Part) -> Vector:
+    """Where the length scale along each input starts: a good part of how far the points are spread."""
+    sd = np.std(part.X, axis=0)
+    return 0.5 * np.sqrt(part.X.shape[1]) * np.where(sd > 0.0, sd, 1.0)
 
 
 def limits(model: Model, X: NDArray) -> dict[str, tuple[Any, Any]]:
     """How far learning may go: beyond, all points are independent, or all are equal, and nothing changes any more."""
     found: dict[str, tuple[Any, Any]] = {"nugget": (1e-3 * model.nugget, np.inf)}
-    if isinstance(model.kernel, Stationary):
-        extent = np.ptp(X, axis=0)
+    for part in _stationary(model.kernel, X):
+        extent = np.ptp(part.X, axis=0)
         extent = np.where(extent > 0.0, extent, 1.0)
-        if np.ndim(model.kernel.length_scale) == 0:
-            found["kernel__length_scale"] = (1e-5 * extent.max(), 1e2 * extent.max())
-        else:
-            found["kernel__length_scale"] = (1e-5 * extent, 1e2 * extent)
+        extent = extent if np.ndim(part.kernel.length_scale) else extent.max()
+        found[f"kernel__{part.name}length_scale"] = (1e-5 * extent, 1e2 * extent)
         # where labels can be told apart without error nothing else would stop it
         highest = _DECIDED if model.likelihood.support is BINARY else np.inf
-        found["kernel__variance"] = (1e-6 * model.kernel.variance, min(1e4 * model.kernel.variance, highest))
+        variance = part.kernel.variance
+        found[f"kernel__{part.name}variance"] = (1e-6 * variance, min(1e4 * variance, highest))
+    for name, (low, high) in model.likelihood.limits.items():
+        start = float(getattr(model.likelihood, name))
+        found[f"likelihood__{name}"] = (min(low, 1e-3 * start), max(high, 1e3 * start))
     return found
+
+
+def weak_priors(model: Model, X: NDArray, unit: float) -> dict[str, list[PenalisedComplexity]]:
+    """Penalised complexity for each length scale and for the standard deviation, in the data's own units.
+
+    Highest where learning starts for the lengths (a ninth of that is reached from above with probability .95), and at
+    one `unit` of f for the standard deviation (which is below three of them with probability .95).
+
+    >>> from npvi.kernels import RBF
+    >>> from npvi.likelihoods import Poisson
+    >>> found = weak_priors(Model(RBF(), 0.1, Poisson()), np.array([[0.0], [4.0]]), 1.0)
+    >>> found["kernel__length_scale"], found["kernel__variance"]
+    ([PenalisedComplexity(exponent=-0.5, mode=1.0)], [PenalisedComplexity(exponent=0.5, mode=1.0)])
+    """
+    found = {}
+    for part in _stationary(model.kernel, X):
+        lengths = typical_lengths(part)
+        lengths = lengths if np.ndim(part.kernel.length_scale) else lengths.max(keepdims=True)
+        found[f"kernel__{part.name}length_scale"] = [PenalisedComplexity(-0.5, float(length)) for length in lengths]
+        scale = 1.0 if part.factor else unit
+        found[f"kernel__{part.name}variance"] = [PenalisedComplexity(0.5, scale**2)]
+    return found
+
+
+def _stationary(kernel: Kernel, X: NDArray) -> list[Any]:
+    """The parts of a kernel that have length scales and a variance."""
+    return [part for part in kernel.parts(X) if isinstance(part.kernel, Stationary)]

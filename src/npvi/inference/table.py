@@ -15,6 +15,8 @@ __all__ = ["Table"]
 
 #: patches in a part
 _PATCHES = 16
+#: multiples of it fill the unit interval evenly
+_GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,15 @@ class Table:
         return Table(self.X[rows], self.data.take(rows), self.basis[rows])
 
     def patches(self, kernel: Kernel, size: int) -> Table:
-        """Rows of a few compact patches of the points: near neighbours and far ones are both there."""
+        """Rows of a few patches of the points: every other one compact, where near neighbours are, the others ever
+        larger and thinned, up to all points, where far ones are. Any rows follow the model of all."""
         rows = build_tree(kernel.coordinates(self.X)).rows
-        patch = size // _PATCHES
-        starts = (np.arange(_PATCHES) + 0.5) / _PATCHES * (len(rows) - patch)
-        return self.take(np.concatenate([rows[int(start) : int(start) + patch] for start in starts]))
+        patch, n = size // _PATCHES, len(rows)
+        rng = np.random.default_rng(0)
+        taken = np.zeros(n, dtype=bool)
+        for number in range(_PATCHES):
+            width = patch if number % 2 == 0 else int(patch * (n / patch) ** (number / (_PATCHES - 1)))
+            start = int((number * _GOLDEN % 1.0) * (n - width))
+            free = start + np.flatnonzero(~taken[start : start + width])
+            taken[rng.choice(free, min(patch, len(free)), replace=False)] = True
+        return self.take(np.sort(rows[taken]))

@@ -1,6 +1,6 @@
 """Covariance functions: one formula for one pair of points each, in JAX."""
 
-from npvi.kernels.base import Kernel
+from npvi.kernels.base import Kernel, Part
 from npvi.kernels.composition import Product, Scaled, Sum
 from npvi.kernels.custom import Custom
 from npvi.kernels.evaluation import diagonal, evaluate, evaluate_distances, matrix
@@ -24,6 +24,7 @@ __all__ = [
     "Matern12",
     "Matern32",
     "Matern52",
+    "Part",
     "Periodic",
     "Product",
     "RationalQuadratic",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from npvi.checks import check_positive
 from npvi.parameters import Parametrised
 
-__all__ = ["Frame", "Kernel"]
+__all__ = ["Frame", "Kernel", "Part"]
 
 
 class Frame(NamedTuple):
@@ -22,6 +22,18 @@ class Frame(NamedTuple):
     """(N, p) coordinates, in their own units."""
     precision: np.ndarray
     """(p,) inverse squared length scales."""
+
+
+class Part(NamedTuple):
+    """A kernel inside another one."""
+
+    name: str
+    """What stands before the names of its parameters: "k1__", or nothing."""
+    kernel: Kernel
+    X: np.ndarray
+    """The inputs as it sees them."""
+    factor: bool = False
+    """Whether it multiplies another one that has the scale of f."""
 
 
 class Kernel(Parametrised):
@@ -52,6 +64,10 @@ class Kernel(Parametrised):
                 value.validate(n_inputs)
             elif name not in self.static:
                 check_positive(self, name)
+
+    def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
+        """The kernels that this one is made of, or itself where it is of a piece."""
+        yield Part(name, self, X)
 
     def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
         """The spaces in which this kernel measures distance; parts that share a space share its key."""

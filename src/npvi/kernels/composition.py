@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import jax
 import numpy as np
 
-from npvi.kernels.base import Frame, Kernel
+from npvi.kernels.base import Frame, Kernel, Part
 
 __all__ = ["Product", "Scaled", "Sum"]
 
@@ -18,6 +18,11 @@ class _Pair(Kernel):
     def __init__(self, k1: Kernel, k2: Kernel) -> None:
         self.k1 = k1
         self.k2 = k2
+
+    def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
+        yield from self.k1.parts(X, f"{name}k1__")
+        for part in self.k2.parts(X, f"{name}k2__"):
+            yield part._replace(factor=part.factor or isinstance(self, Product))
 
     def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
         # Squared distances add, as they do in a product of RBFs; parts that see the same points share their
@@ -74,6 +79,10 @@ class Scaled(Kernel):
 
     def __call__(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return self.factor * self.kernel(x, z)
+
+    def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
+        for part in self.kernel.parts(X, f"{name}kernel__"):
+            yield part._replace(factor=True)
 
     def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
         return self.kernel.frames(X)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from npvi.kernels.base import Frame, Kernel
+from npvi.kernels.base import Frame, Kernel, Part
 
 __all__ = ["EARTH_RADIUS", "Sphere", "Subset"]
 
@@ -73,6 +73,9 @@ class Subset(Kernel):
             )
         self.kernel.validate(len(columns))
 
+    def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
+        yield from self.kernel.parts(np.ascontiguousarray(X[:, list(self.columns)]), f"{name}kernel__")
+
     def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
         inner = self.kernel.frames(np.ascontiguousarray(X[:, list(self.columns)]))
         return {(*self.columns, key): frame for key, frame in inner.items()}
@@ -111,6 +114,10 @@ class Sphere(Kernel):
         if n_inputs < 2:
             raise ValueError(f"Sphere: needs longitude and latitude, two inputs, but there is {n_inputs}")
         self.kernel.validate(3)
+
+    def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
+        points = EARTH_RADIUS * _directions(np.deg2rad(X[:, 0]), np.deg2rad(X[:, 1]))
+        yield from self.kernel.parts(points, f"{name}kernel__")
 
     def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
         latitude = X[:, 1]

@@ -45,6 +45,8 @@ class Likelihood(Parametrised):
     domains: ClassVar[dict[str, Interval]] = {}
     """What each learnable parameter may be: a number strictly inside, or an increasing vector of them; positive
     where nothing is said."""
+    limits: ClassVar[dict[str, tuple[float, float]]] = {}
+    """How far learning takes some of them: beyond, the noise is as good as of another kind, or as good as none."""
     links: ClassVar[dict[str, Link]] = {}
     """The choices for a parameter called `link`, where there is one."""
 

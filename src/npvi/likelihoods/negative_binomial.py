@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,8 @@ class NegativeBinomial(Likelihood):
     extras = ("exposure",)
     static = ("link",)
     links = RATE
+
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"dispersion": (1e-3, 1e4)}
 
     def __init__(self, dispersion: float = 1.0, link: str = "exp") -> None:
         self.dispersion = dispersion

@@ -39,6 +39,8 @@ class StudentT(Likelihood):
     support = REAL
     domains: ClassVar[dict[str, Interval]] = {"df": Interval(2.0)}
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"df": (2.05, 1e3)}
+
     def __init__(self, scale: float = 1.0, df: float = 4.0) -> None:
         self.scale = scale
         self.df = df

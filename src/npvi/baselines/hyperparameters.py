@@ -16,7 +16,7 @@ from npvi.inference.learning import Model
 from npvi.inference.search_space import SearchSpace, learnable
 from npvi.inference.starting import limits
 from npvi.likelihoods import Likelihood
-from npvi.parameters import Interval, POSITIVE_NUMBER, Parameter, PenalisedComplexity, fixed
+from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, PenalisedComplexity, fixed
 
 __all__ = ["Hyperparameters"]
 

@@ -8,7 +8,7 @@ integrated out instead, and nothing is iterated: the nearest-neighbour process i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from npvi.inference.ascent import Ascent, climb
 from npvi.inference.data import Data
 from npvi.inference.fit import Fit, Start, fit_posterior
 from npvi.inference.full import AllCovariances
-from npvi.inference.leaving_out import without_own
+from npvi.inference.leaving_out import places_of, without_own, without_place
 from npvi.inference.mean_function import MeanFunction
 from npvi.inference.search_space import SearchSpace
 from npvi.kernels import Kernel
@@ -46,6 +46,8 @@ Vector = NDArray[np.float64]
 
 #: draws of the posterior for its variances, and for a gradient where the factor won't do
 _DRAWS = 32
+#: columns of a covariance that are found at a time
+_COLUMNS = 64
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,46 @@ class BoundObjective:
         mean, variance = without_own(data, posterior.mean, fit.variance, posterior.site_precision, least)
         return predictive_log_prob(model.likelihood, data.y, mean, variance, data.row)
 
+    def leave_place_out(self, model: Model, most: int) -> LeftOut | None:
+        """Every observation of some places, `most` of them, given those of all other places; None where the posterior
+        has no factor to say it."""
+        data, fit = self._fit(model)
+        factor, posterior, basis = fit.factor, fit.posterior, self.basis
+        if factor is None:
+            return None
+        places = places_of(self.X)
+        if len(places) > most:
+            chosen = np.random.default_rng(0).choice(len(places), most, replace=False)
+            places = [places[i] for i in chosen]
+        gradient = data.expectations(posterior.mean, fit.variance).gradient
+        along = np.zeros((len(self.X), 0)) if fit.spread is None else fit.spread.along
+        # flat directions of the mean's prior count as wide, a hundred times as wide as the process
+        variance = fit.mean_function.prior.marginal_variance
+        widest = 1e4 * float(variance.max())
+        spread = np.minimum(1.0 / np.maximum(fit.mean_function.precision, 1e-300), widest)
+        found = []
+        for some in _batches(places, _COLUMNS):
+            rows = np.concatenate(some)
+            units = np.zeros((len(self.X), len(rows)))
+            units[rows, np.arange(len(rows))] = 1.0
+            V = factor.solve(units)[rows]
+            at = 0
+            for place in some:
+                own = slice(at, at + len(place))
+                at += len(place)
+                H = basis[place]
+                prior = variance[place[0]] - model.nugget + model.nugget * np.eye(len(place)) + (H * spread) @ H.T
+                mean, var = without_place(
+                    posterior.mean[place],
+                    gradient[place],
+                    posterior.site_precision[place],
+                    V[own, own] + along[place] @ along[place].T,
+                    prior,
+                )
+                found.append((place, mean, var))
+        parts = [np.concatenate(column) for column in zip(*found)]
+        return LeftOut(*parts)
+
     def _fit(self, model: Model) -> tuple[Data, Fit]:
         prior = model.prior(self.X, self.graph)
         data = replace(self.data, likelihood=model.likelihood, coarse=not self.careful)
@@ -160,6 +202,29 @@ class BoundObjective:
             )
         self.start = Start(fit.posterior.mean, fit.variance)
         return data, fit
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows (positions in the graph's order), and means and variances of f there given other places."""
+
+    rows: NDArray[np.int64]
+    mean: Vector
+    variance: Vector
+
+
+def _batches(places: list[NDArray[np.int64]], columns: int) -> Iterator[list[NDArray[np.int64]]]:
+    """Places that have about so many rows together."""
+    batch: list[NDArray[np.int64]] = []
+    count = 0
+    for place in places:
+        batch.append(place)
+        count += len(place)
+        if count >= columns:
+            yield batch
+            batch, count = [], 0
+    if batch:
+        yield batch
 
 
 def can_collapse(data: Data) -> bool:

@@ -116,7 +116,9 @@ class BoundObjective:
         noise = None if n_draws is None else self._noise.columns(0, n_draws)
         found = model.structure.gradient(prior, centred, posterior, fit.factor, noise)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
-        slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, posterior.variance, data.row, data.weight)
+        slopes = parameter_gradient(
+            model.likelihood, data.y, posterior.mean, posterior.variance, data.row, data.weight, data.coarse
+        )
         gradient |= {f"likelihood__{name}": slope for name, slope in slopes.items()}
         return fit.elbo, gradient
 

@@ -137,7 +137,9 @@ class BoundObjective:
         noise = None if n_draws is None else self._noise.columns(0, n_draws)
         found = model.structure.gradient(prior, centred, posterior, fit.factor, noise)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
-        slopes = parameter_gradient(model.likelihood, data.y, posterior.mean, fit.variance, data.row, data.weight)
+        slopes = parameter_gradient(
+            model.likelihood, data.y, posterior.mean, fit.variance, data.row, data.weight, data.coarse
+        )
         gradient |= {f"likelihood__{name}": slope for name, slope in slopes.items()}
         return fit.elbo, gradient
 
@@ -356,8 +358,11 @@ def information(
     """Minus the second derivatives of the objective at a model, by differences of its gradient: to both sides, or
     to one where the gradient at the model itself is given as `here`."""
     z = space.vector()
+    start = getattr(objective, "start", None)
 
     def gradient(z: Vector) -> Vector:
+        if start is not None:  # all from one place: the order of the parameters says nothing
+            objective.start = start  # type: ignore[attr-defined]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return space.pull_back(z, objective(model.at(space.named(z)))[1])
@@ -370,5 +375,7 @@ def information(
         else:
             ends = np.clip([z - e, z + e], space.low, space.high)
             rows.append((gradient(ends[0]) - gradient(ends[1])) / max(float((ends[1] - ends[0]).sum()), 1e-12))
+    if start is not None:
+        objective.start = start  # type: ignore[attr-defined]
     found = np.array(rows).reshape(len(z), len(z))
     return 0.5 * (found + found.T)

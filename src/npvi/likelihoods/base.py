@@ -72,6 +72,14 @@ class Likelihood(Parametrised):
         """
         return 1.0
 
+    def bend(self, **row: Any) -> tuple[float, float] | None:
+        """The range of f outside of which log p(y | f) is smooth over a share of the distance from it.
+
+        The real parts of its singularities: (0, 0) for log(1 + exp f), with log f and exp f on either side. Integrals
+        over wide ranges of f then take few steps. None where there is no such range.
+        """
+        return None
+
     # -- p(y | f), for one observation, in JAX
     # ------------------------------------------------------------------------
 

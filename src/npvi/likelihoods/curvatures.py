@@ -11,7 +11,7 @@ import numpy as np
 
 from npvi.batching import map_rows
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.expectations import at_once, by_tier, has_closed_form
+from npvi.likelihoods.expectations import at_once, by_rules, grid_sums, has_closed_form
 
 __all__ = ["Curvatures", "curvatures"]
 
@@ -62,8 +62,8 @@ def curvatures(
         function = partial(_closed_form, structure, leaves)
         return Curvatures(*map_rows(function, (y, mean, sd), row, results=6, largest=at_once(len(y))))
     columns = (y, mean, np.square(sd))
-    resolution = likelihood.resolution * (2.0 if coarse else 1.0)
-    return Curvatures(*by_tier(partial(_by_rule, structure, leaves), columns, row, resolution, 6))
+    functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
+    return Curvatures(*by_rules(likelihood, functions, columns, row, coarse, 6))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -108,3 +108,12 @@ def _by_rule(
         return tuple(total + weights[k] * term for total, term in zip(sums, terms))
 
     return jax.lax.fori_loop(0, count, add, (jnp.zeros_like(m),) * 6)
+
+
+@partial(jax.jit, static_argnums=0)
+def _by_grid(structure: Any, leaves: list, *arguments: Any) -> tuple:
+    v = arguments[-2]
+    sd = jnp.sqrt(v)
+    total, first, second, third, fourth = grid_sums(structure, 5, leaves, *arguments)
+    # ∂/∂s = s ∂²/∂m²
+    return total, first / sd, second / sd, second / v, third / v, (second + fourth) / v

@@ -12,6 +12,7 @@ import numpy as np
 
 from npvi.batching import map_rows
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.grid import Grid, grid, grid_tiers, local_resolution
 from npvi.likelihoods.quadrature import Rule, rule_of_tier, tiers
 
 __all__ = ["Expectations", "expectations"]
@@ -76,8 +77,8 @@ def expectations(
         return Expectations(*map_rows(function, columns, row, results=3, largest=at_once(len(y))))
     if rule is not None:
         return Expectations(*map_rows(partial(_by_rule, structure, leaves, *rule), columns, row, results=3))
-    resolution = likelihood.resolution * (2.0 if coarse else 1.0)
-    return Expectations(*by_tier(partial(_by_rule, structure, leaves), columns, row, resolution, 3))
+    functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
+    return Expectations(*by_rules(likelihood, functions, columns, row, coarse, 3))
 
 
 def at_once(n: int) -> int:
@@ -85,19 +86,23 @@ def at_once(n: int) -> int:
     return _AT_ONCE if n <= _MANY else _MANY
 
 
-def by_tier(
-    function: Callable[..., Any],
+def by_rules(
+    likelihood: Likelihood,
+    functions: tuple[Callable[..., Any], Callable[..., Any]],
     columns: tuple[np.ndarray, ...],
     row: dict[str, np.ndarray],
-    resolution: float,
+    coarse: bool,
     results: int,
 ) -> tuple[np.ndarray, ...]:
-    """``function(*rule, *columns, row)``, by the rule that each variance (the last column) asks for."""
+    """``function(*rule, *columns, row)`` by the rule that each mean and variance (the last two columns) ask for.
+
+    The first function takes a `Rule`, the second a `Grid`.
+    """
     out = tuple(np.empty(len(columns[0])) for _ in range(results))
-    for tier, chosen in groups(tiers(np.sqrt(columns[-1]), resolution)):
+    for rule, chosen in rules(likelihood, columns[-2], np.sqrt(columns[-1]), row, coarse):
         some = {name: value[chosen] for name, value in row.items()}
         part = map_rows(
-            partial(function, *rule_of_tier(tier)),
+            partial(functions[isinstance(rule, Grid)], *rule),
             [column[chosen] for column in columns],
             some,
             results=results,
@@ -106,6 +111,24 @@ def by_tier(
         for whole, values in zip(out, part):
             whole[chosen] = values
     return out
+
+
+def rules(
+    likelihood: Likelihood, mean: np.ndarray, sd: np.ndarray, row: dict[str, np.ndarray], coarse: bool = False
+) -> Iterator[tuple[Rule | Grid, np.ndarray | slice]]:
+    """The rules that rows need, each with its rows."""
+    resolution, bend, relief = likelihood.resolution, likelihood.bend(**row), 2.0 if coarse else 1.0
+    if bend is None:
+        for tier, chosen in groups(tiers(sd, relief * resolution)):
+            yield rule_of_tier(tier), chosen
+        return
+    labels = grid_tiers(mean, sd, resolution, bend, coarse)
+    labels = np.where(labels > 0, labels, tiers(sd, relief * local_resolution(mean, resolution, bend)))
+    for tier, chosen in groups(labels):
+        if tier > 0:
+            yield grid(mean[chosen], sd[chosen], tier, resolution, bend, coarse), chosen
+        else:
+            yield rule_of_tier(tier), chosen
 
 
 def groups(labels: np.ndarray) -> Iterator[tuple[int, np.ndarray | slice]]:
@@ -175,3 +198,51 @@ def _by_rule(
     zero = jnp.zeros_like(m)
     total, in_mean, in_sd = jax.lax.fori_loop(0, count, add, (zero, zero, zero))
     return total, in_mean, -in_sd / sd
+
+
+@partial(jax.jit, static_argnums=0)
+def _by_grid(structure: Any, leaves: list, *arguments: Any) -> tuple:
+    v = arguments[-2]
+    total, first, second = grid_sums(structure, 3, leaves, *arguments)
+    return total, first / jnp.sqrt(v), -second / v
+
+
+def grid_sums(
+    structure: Any,
+    orders: int,
+    leaves: list,
+    nodes: jax.Array,
+    spacings: jax.Array,
+    reach: float,
+    y: jax.Array,
+    m: jax.Array,
+    v: jax.Array,
+    row: dict,
+) -> tuple:
+    """s^j times the j-th derivative in m of E log p(y | f), for j below `orders`: E log p(y | f) He_j((f − m)/s).
+
+    Those of the weights spacing_k N(f_k; m, s²), which by the heat equation are also their derivatives in s.
+    """
+    likelihood = jax.tree.unflatten(structure, leaves)
+    scale = 1.0 / jnp.sqrt(v)
+    log_prob = jax.vmap(lambda f, y, row: likelihood.log_prob(y, f, **row), in_axes=(None, 0, 0))
+
+    def add(k: int, sums: tuple) -> tuple:
+        z = (nodes[k] - m) * scale
+        # where a row has no business log p may have overflowed
+        term = jnp.where(jnp.abs(z) <= reach, spacings[k] * jnp.exp(-0.5 * z * z) * log_prob(nodes[k], y, row), 0.0)
+        polynomials = [jnp.ones_like(z), z]
+        for j in range(2, orders):
+            polynomials.append(z * polynomials[-1] - (j - 1) * polynomials[-2])
+        return tuple(total + polynomial * term for total, polynomial in zip(sums, polynomials))
+
+    first, last = nodes_needed(nodes, reach, m, v)
+    sums = jax.lax.fori_loop(first, last, add, (jnp.zeros_like(m),) * orders)
+    return tuple(total * scale * (1.0 / np.sqrt(2.0 * np.pi)) for total in sums)
+
+
+def nodes_needed(nodes: jax.Array, reach: float, m: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """From which node to which any of the rows needs them."""
+    ends = jnp.stack([jnp.min(m - reach * jnp.sqrt(v)), jnp.max(m + reach * jnp.sqrt(v))])
+    first, last = jnp.searchsorted(nodes, ends)
+    return first, last

@@ -11,7 +11,7 @@ from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.links import RATE
+from npvi.likelihoods.links import RATE, rate_bend
 from npvi.likelihoods.support import COUNTS
 from npvi.parameters import Interval
 
@@ -51,6 +51,9 @@ class HurdlePoisson(Likelihood):
     def __init__(self, zero: float = 0.5, link: str = "exp") -> None:
         self.zero = zero
         self.link = link
+
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+        return rate_bend(self.link, 2.0 * np.pi, exposure)
 
     def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         link = self.links[self.link]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.expectations import groups, has_closed_form
-from npvi.likelihoods.quadrature import rule_of_tier, tiers
+from npvi.likelihoods.expectations import has_closed_form, nodes_needed, rules
+from npvi.likelihoods.grid import Grid
 from npvi.precision import float64
 
 __all__ = ["parameter_gradient"]
@@ -27,6 +28,7 @@ def parameter_gradient(
     variance: np.ndarray,
     row: dict[str, np.ndarray] | None = None,
     weight: np.ndarray | None = None,
+    coarse: bool = False,
 ) -> dict[str, np.ndarray]:
     """∂/∂θ Σ_i weight_i E log p(y_i | f_i; θ) under f_i ~ N(mean_i, variance_i), for every parameter θ.
 
@@ -51,9 +53,9 @@ def parameter_gradient(
     weight = np.ones(len(y)) if weight is None else weight
     totals = [np.zeros(np.shape(leaf)) for leaf in leaves]
     closed = has_closed_form(structure, len(leaves))
-    labels = np.zeros(len(y), int) if closed else tiers(np.sqrt(variance), likelihood.resolution)
+    whole: Iterable = [(None, slice(None))] if len(y) else []
     with float64():
-        for tier, chosen in groups(labels):
+        for rule, chosen in whole if closed else rules(likelihood, mean, np.sqrt(variance), row, coarse):
             arrays = [column[chosen] for column in (y, mean, variance, weight)]
             extras = {name: values[chosen] for name, values in row.items()}
             for start in range(0, len(arrays[0]), _ROWS):
@@ -61,10 +63,12 @@ def parameter_gradient(
                 part = [_padded(column[rows]) for column in arrays]
                 part[3][len(arrays[3][rows]) :] = 0.0
                 more = {name: _padded(values[rows]) for name, values in extras.items()}
-                if closed:
+                if rule is None:
                     found = _closed_form(structure, leaves, *part, more)
+                elif isinstance(rule, Grid):
+                    found = _by_grid(structure, leaves, *rule, *part, more)
                 else:
-                    found = _by_rule(structure, leaves, *rule_of_tier(tier), *part, more)
+                    found = _by_rule(structure, leaves, *rule, *part, more)
                 totals = [total + np.asarray(slope) for total, slope in zip(totals, found)]
     return dict(zip(names, totals, strict=True))
 
@@ -111,3 +115,33 @@ def _by_rule(
         return [total + weights[k] * slope for total, slope in zip(sums, slopes)]
 
     return jax.lax.fori_loop(0, n_nodes, add, [jnp.zeros_like(leaf) for leaf in leaves])
+
+
+@partial(jax.jit, static_argnums=0)
+def _by_grid(
+    structure: Any,
+    leaves: list,
+    nodes: jax.Array,
+    spacings: jax.Array,
+    reach: float,
+    y: jax.Array,
+    m: jax.Array,
+    v: jax.Array,
+    weight: jax.Array,
+    row: dict,
+) -> list:
+    scale = 1.0 / jnp.sqrt(v)
+
+    def value(leaves: list, k: int) -> jax.Array:
+        likelihood = jax.tree.unflatten(structure, leaves)
+        z = (nodes[k] - m) * scale
+        share = weight * spacings[k] * scale * jnp.exp(-0.5 * z * z) * (1.0 / np.sqrt(2.0 * np.pi))
+        values = jax.vmap(lambda y, row: likelihood.log_prob(y, nodes[k], **row))(y, row)
+        counts = (weight > 0.0) & (jnp.abs(z) <= reach)
+        return jnp.sum(jnp.where(counts, values, 0.0) * share)
+
+    def add(k: int, sums: list) -> list:
+        return [total + slope for total, slope in zip(sums, jax.grad(value)(leaves, k))]
+
+    first, last = nodes_needed(nodes, reach, m, v)
+    return jax.lax.fori_loop(first, last, add, [jnp.zeros_like(leaf) for leaf in leaves])

@@ -11,7 +11,7 @@ import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
 from scipy import special
 
-__all__ = ["PROBABILITY", "RATE", "Link", "softplus"]
+__all__ = ["PROBABILITY", "RATE", "Link", "rate_bend", "softplus"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +73,16 @@ PROBABILITY = {
     "probit": Link("probit", ndtr, log_ndtr, special.ndtr, special.ndtri),
 }
 """Links to a probability, symmetric: mean(−f) = 1 − mean(f)."""
+
+
+def rate_bend(link: str, rate: float, exposure: np.ndarray | float) -> tuple[float, float] | None:
+    """Where a log-density in λ = exposure · softplus(f) bends that is singular at |λ| ≥ `rate`; None for exp.
+
+    With log(1 + exp f) at f = 0, and, where exposures are large, also where λ is about `rate`.
+
+    >>> rate_bend("softplus", 0.01, 1.0)  # log 0.01 and 0
+    (-4.61..., 0.0)
+    """
+    if link != "softplus":
+        return None
+    return float(np.log(-np.expm1(-rate / np.max(exposure, initial=1.0)))), 0.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from npvi.batching import map_rows
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.expectations import by_tier
+from npvi.likelihoods.expectations import by_rules, nodes_needed
 
 __all__ = ["conditional_moments", "predictive_moments"]
 
@@ -47,8 +47,8 @@ def predictive_moments(
     if closed is not None:
         return closed
     leaves, structure = jax.tree.flatten(likelihood)
-    function = partial(_marginal, structure, leaves)
-    first, second = by_tier(function, (mean, variance), row, likelihood.resolution, results=2)
+    functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
+    first, second = by_rules(likelihood, functions, (mean, variance), row, coarse=False, results=2)
     return first, second
 
 
@@ -61,7 +61,7 @@ def _conditional(structure: Any, leaves: list, f: jax.Array, row: dict) -> tuple
 
 
 @partial(jax.jit, static_argnums=0)
-def _marginal(
+def _by_rule(
     structure: Any,
     leaves: list,
     nodes: jax.Array,
@@ -83,4 +83,33 @@ def _marginal(
 
     zero = jnp.zeros_like(m)
     first, second = jax.lax.fori_loop(0, n_nodes, add, (zero, zero))
+    return centre + first, second - first**2
+
+
+@partial(jax.jit, static_argnums=0)
+def _by_grid(
+    structure: Any,
+    leaves: list,
+    nodes: jax.Array,
+    spacings: jax.Array,
+    reach: float,
+    m: jax.Array,
+    v: jax.Array,
+    row: dict,
+) -> tuple:
+    scale = 1.0 / jnp.sqrt(v)
+    centre = _conditional(structure, leaves, m, row)[0]
+
+    def add(k: int, sums: tuple) -> tuple:
+        z = (nodes[k] - m) * scale
+        weight = jnp.where(jnp.abs(z) <= reach, spacings[k] * jnp.exp(-0.5 * z * z), 0.0)
+        mean, noise = _conditional(structure, leaves, jnp.full_like(m, nodes[k]), row)
+        deviation = mean - centre
+        first, second = sums
+        return first + weight * deviation, second + weight * (deviation**2 + noise)
+
+    start, stop = nodes_needed(nodes, reach, m, v)
+    zero = jnp.zeros_like(m)
+    sums = jax.lax.fori_loop(start, stop, add, (zero, zero))
+    first, second = (total * scale * (1.0 / np.sqrt(2.0 * np.pi)) for total in sums)
     return centre + first, second - first**2

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.links import RATE, softplus
+from npvi.likelihoods.links import RATE, rate_bend, softplus
 from npvi.likelihoods.log_gamma import log_rising
 from npvi.likelihoods.logistic_normal import expected_softplus
 from npvi.likelihoods.support import COUNTS
@@ -53,6 +53,9 @@ class NegativeBinomial(Likelihood):
     def log_concave(self) -> bool:
         # far right log p falls like −dispersion · log(mean): a straight line for exp, convex for softplus
         return self.link == "exp"
+
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+        return rate_bend(self.link, float(self.dispersion), exposure)  # log(1 + λ/r) at λ = −r
 
     def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         log_odds = self.links[self.link].log_mean(f) + jnp.log(exposure) - jnp.log(self.dispersion)

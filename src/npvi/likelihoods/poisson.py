@@ -11,7 +11,7 @@ from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.links import RATE
+from npvi.likelihoods.links import RATE, rate_bend
 from npvi.likelihoods.support import COUNTS
 
 __all__ = ["Poisson"]
@@ -44,6 +44,9 @@ class Poisson(Likelihood):
 
     def __init__(self, link: str = "exp") -> None:
         self.link = link
+
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+        return rate_bend(self.link, np.inf, exposure)
 
     def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         link = self.links[self.link]

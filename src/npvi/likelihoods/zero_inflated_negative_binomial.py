@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from npvi.likelihoods.links import rate_bend
 from npvi.likelihoods.negative_binomial import NegativeBinomial, initial_dispersion
 from npvi.likelihoods.zero_inflated import _ZeroInflated, initial_inflation
 
@@ -47,12 +48,22 @@ class ZeroInflatedNegativeBinomial(_ZeroInflated):
 
     @property
     def resolution(self) -> float:
-        # log p(0 | f) is singular where (1 + μ/r)^−r = −inflation/(1 − inflation), which has no solution for r < 1
+        singularity = self._singularity
+        return 1.0 if singularity is None else cmath.phase(singularity) / 3.0
+
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+        dispersion, singularity = float(self.dispersion), self._singularity
+        rate = dispersion if singularity is None else min(dispersion, abs(singularity))
+        return rate_bend(self.link, rate, exposure)
+
+    @property
+    def _singularity(self) -> complex | None:
+        """The mean μ at which log p(0 | f) is singular: (1 + μ/r)^−r = −inflation/(1 − inflation); none for r < 1."""
         inflation, r = float(self.inflation), float(self.dispersion)
         if r <= 1.0:
-            return 1.0
+            return None
         log_odds = math.log1p(-inflation) - math.log(inflation)
-        return cmath.phase(cmath.exp(complex(min(log_odds / r, 700.0), math.pi / r)) - 1.0) / 3.0
+        return r * (cmath.exp(complex(min(log_odds / r, 700.0), math.pi / r)) - 1.0)
 
     def initial_parameters(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> dict[str, Any]:
         # half to the zeros, half to the dispersion

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import cmath
 import math
+from typing import Any
 
+import numpy as np
+
+from npvi.likelihoods.links import rate_bend
 from npvi.likelihoods.poisson import Poisson
 from npvi.likelihoods.zero_inflated import _ZeroInflated
 
@@ -40,7 +45,14 @@ class ZeroInflatedPoisson(_ZeroInflated):
 
     @property
     def resolution(self) -> float:
-        # log p(0 | f) is singular where e^−λ = −inflation/(1 − inflation), that is at λ = log(1/inflation − 1) ± iπ;
         # for softplus the distance in f is no smaller
+        return cmath.phase(self._singularity) / 3.0
+
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+        return rate_bend(self.link, abs(self._singularity), exposure)
+
+    @property
+    def _singularity(self) -> complex:
+        """The rate λ at which log p(0 | f) is singular: e^−λ = −inflation/(1 − inflation)."""
         inflation = float(self.inflation)
-        return math.atan2(math.pi, math.log1p(-inflation) - math.log(inflation)) / 3.0
+        return complex(math.log1p(-inflation) - math.log(inflation), math.pi)

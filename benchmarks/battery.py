@@ -9,6 +9,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ Row = dict[str, Any]
 
 #: read by libraries when they are loaded, so they are set before a process starts
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_CACHE = "JAX_COMPILATION_CACHE_DIR"
 
 
 def parser(text: str | None, seeds: int) -> argparse.ArgumentParser:
@@ -104,8 +106,10 @@ def _in_processes(
     shares = context.Queue()
     for job in range(jobs):
         shares.put([cores[(job * each + k) % len(cores)] for k in range(each)] if cores else [])
-    before = {name: os.environ.get(name) for name in _THREADS}
+    before = {name: os.environ.get(name) for name in (*_THREADS, _CACHE)}
     os.environ.update(dict.fromkeys(_THREADS, str(each)))
+    compiled = tempfile.TemporaryDirectory()  # by one process, for all
+    os.environ.setdefault(_CACHE, compiled.name)
     pool = ProcessPoolExecutor(jobs, context, _pin, (shares,))
     try:
         numbers = {pool.submit(_rows, function, case): number for number, case in enumerate(cases)}
@@ -116,9 +120,10 @@ def _in_processes(
             process.terminate()
     finally:
         pool.shutdown(cancel_futures=True)
+        compiled.cleanup()
         for name, value in before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value
 
@@ -133,6 +138,7 @@ def _pin(shares: Any) -> None:
 def _rows(function: Callable[..., list[Row]], case: Row) -> list[Row]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
         try:
             rows = function(**case)
         except Exception as error:  # one case must not end all others

@@ -148,7 +148,7 @@ def _rows(function: Callable[..., list[Row]], case: Row) -> list[Row]:
 
 
 def _report(case: Row, rows: Sequence[Row], progress: str) -> None:
-    name = " ".join(str(value) for value in case.values())
+    name = " ".join(str(value) for value in case.values() if value is not None and not isinstance(value, list))
     failures = "".join(f": {row['error']}" for row in rows if "error" in row)
     print(f"  {name}{failures} ({progress})", flush=True)
 

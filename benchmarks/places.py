@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +125,6 @@ def _reach(dist: Any) -> dict[str, np.ndarray]:
     return {name: v for name, v in named.items() if isinstance(v, np.ndarray) and v.shape == (len(dist),)}
 
 
-@lru_cache(maxsize=1)
 def _table() -> pd.DataFrame | None:
     path = Path(os.environ.get("NPVI_DATA", ""), "bbs_savannah_sparrow", "bbs_savannah_sparrow.parquet")
     return pd.read_parquet(path) if path.exists() else None

@@ -1,9 +1,14 @@
-"""All benchmarks, one after the other: `make bench`, or `python -m benchmarks NAME …` for some of them."""
+"""All benchmarks, one after the other: `make bench`, or `python -m benchmarks NAME …` for some of them.
+
+Batteries run by name only, since each takes long on one core: `python -m benchmarks places --jobs 16 --json rows.json`;
+`--help` after a name lists its options.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from itertools import takewhile
 
 _NAMES = (
     "cold_start",
@@ -20,14 +25,17 @@ _NAMES = (
     "gpboost",
     "gcn",
 )
+_BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance")
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or _NAMES
-    unknown = set(chosen) - set(_NAMES)
+    given = list(takewhile(lambda argument: not argument.startswith("-"), sys.argv[1:]))
+    unknown = set(given) - {*_NAMES, *_BATTERIES}
     if unknown:
-        sys.exit(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(_NAMES)}")
-    for name in chosen:
+        there = ", ".join((*_NAMES, *_BATTERIES))
+        sys.exit(f"no benchmark is called {', '.join(sorted(unknown))}; there are {there}")
+    sys.argv[1:] = sys.argv[1 + len(given) :]  # options are for the benchmark
+    for name in given or _NAMES:
         print(f"\n=== {name} ===", flush=True)
         importlib.import_module(f"benchmarks.{name}").main()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["best", "load", "show"]
+__all__ = ["best", "load", "means_beside", "show"]
 
 
 def load(name: str) -> dict[str, np.ndarray] | None:
@@ -31,6 +31,15 @@ def best(function: Callable[[], object], repeats: int = 5) -> float:
         function()
         times.append(time.perf_counter() - started)
     return min(times)
+
+
+def means_beside(mean: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Predicted means against what was seen: root mean squared error, and the ratio of both sums.
+
+    >>> means_beside(np.array([2.0, 4.0]), np.array([1.0, 3.0]))
+    (1.0, 1.5)
+    """
+    return float(np.sqrt(np.mean((mean - y) ** 2))), float(mean.sum() / y.sum())
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -19,6 +19,7 @@ _NAMES = (
     "growth",
     "gpboost",
     "gcn",
+    "verdicts",
 )
 
 

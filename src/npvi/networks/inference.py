@@ -131,8 +131,8 @@ def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, see
         seen = examples(part, prior, rounds, best.posterior)
         if not len(seen.features):
             raise RecognizerError(
-                "network: no row of these data can serve as an example, because their optimum is out of reach (counts "
-                "that are all 0, for example): use method='full'"
+                "network: no row of these data can serve as an example, because the iteration to their optimum ran "
+                "away: use network='pretrained' or method='full'"
             )
         steps_of_an_epoch = -(-len(seen.features) // BATCH)
         return train_recognizer(

@@ -28,8 +28,8 @@ _OPEN, _PROBES, _ROUNDS = (0.7, 2.0), 4, 6
 #: nats of all rows together that the full posterior's bound may lack: a mean that is t standard deviations off costs
 #: t²/2 or more
 _ENOUGH = 0.02
-#: iterations towards it that tell a bad posterior, and those that are allowed before one is called good
-_FIRST, _LAST = 3, 20
+#: iterations towards it that tell a bad posterior, and those that are allowed where it isn't so bad
+_FIRST, _LAST = 1, 20
 
 
 class Distance(NamedTuple):
@@ -83,7 +83,8 @@ def full_marginals(
     except NotPositiveDefiniteError:
         return None
     found: Any = fit.posterior
-    return found, fit.info["converged"] or fit.info["n_iter"] < max_iterations
+    bounds = fit.info["elbo"]
+    return found, fit.info["converged"] or (len(bounds) > 1 and bounds[-1] - bounds[-2] < _ENOUGH)
 
 
 def applicability(fit: Fit, data: Data, outside: float = 0.0, refinable: bool = True) -> dict[str, Any]:
@@ -111,9 +112,10 @@ def applicability(fit: Fit, data: Data, outside: float = 0.0, refinable: bool = 
 
 
 def _judged(fit: Fit, data: Data, refinable: bool) -> tuple[str, Distance]:
-    mine, mean_function = fit.posterior, fit.mean_function
+    mine: Any = fit.posterior
+    mean_function, prior = fit.mean_function, fit.mean_function.prior
     reference = full_marginals(data, mean_function, mine, _FIRST)
-    if reference is not None and not reference[1] and distance(mine, reference[0]).near:
+    if reference is not None and not reference[1] and _excess(mine, reference[0]).max() < _OPEN[1]:
         reference = full_marginals(data, mean_function, reference[0])
     if reference is None:
         return "full", _UNKNOWN
@@ -122,15 +124,16 @@ def _judged(fit: Fit, data: Data, refinable: bool) -> tuple[str, Distance]:
     found = distance(mine, full)
     if found.near and settled:
         return "trust", found
-    prior, family = mean_function.prior, SparseFactors(mean_function.prior)
+    family = SparseFactors(prior)
+    best = family.covariance(full.site_precision)
+    if best is None or not distance(full._replace(variance=best.variance), full).near:
+        return "full", found  # finishing sweeps and networks lead to this L at best
     if refinable:
-        start = Start(mine.mean, mine.variance, mine.site_precision)  # type: ignore[attr-defined]
+        start = Start(mine.mean, mine.variance, mine.site_precision)
         refined = fit_posterior(family, prior, data, mean_function, start, max_iterations=0)
         if distance(refined.posterior, full).near:
             return "refine", found
-    best = family.covariance(full.site_precision)
-    kept = best is not None and distance(full._replace(variance=best.variance), full).near
-    return "retrain" if kept else "full", found
+    return "retrain", found
 
 
 def _checked(mean_function: MeanFunction, mine: Any, full: Marginals) -> Marginals:

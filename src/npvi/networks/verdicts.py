@@ -22,7 +22,7 @@ Vector = NDArray[np.float64]
 
 #: how far a mean may be off in standard deviations, and how small a standard deviation may be, for "trust"
 LARGEST_OFFSET, SMALLEST_RATIO = 0.5, 0.85
-#: where the worst row lies between these multiples of a limit, exact variances are found: of so many rows at a time, and
+#: where the worst row lies between these multiples of a limit, exact variances are found: of so many rows at a time,
 #: so many times
 _OPEN, _PROBES, _ROUNDS = (0.7, 2.0), 4, 6
 #: nats of all rows together that the full posterior's bound may lack: a mean that is t standard deviations off costs

@@ -24,6 +24,7 @@ _NAMES = (
     "growth",
     "gpboost",
     "gcn",
+    "verdicts",
 )
 _BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance")
 

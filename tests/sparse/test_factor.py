@@ -41,6 +41,22 @@ def test_on_a_complete_pattern_it_is_exact(kernel, n):
     assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(A)[1], rel=1e-9)
     x = np.random.default_rng(1).standard_normal(n)
     np.testing.assert_allclose(A @ factor.solve(x), x, rtol=0, atol=1e-9 * np.linalg.cond(A) ** 0.5)
+    np.testing.assert_allclose(factor.inverse_diagonal(), np.diag(np.linalg.inv(A)), rtol=1e-6)
+
+
+def test_the_inverse_diagonal_is_the_slope_of_the_log_determinant():
+    """On a narrow pattern, by differences; and near the inverse's, where the factor isn't exact."""
+    model = prior(80, 5, "matern32")
+    w = np.random.default_rng(3).exponential(size=80)
+    factor = zero_fill_factor(model.root, w)
+    found = factor.inverse_diagonal()
+    for i in (0, 7, 40, 79):
+        step = np.zeros(80)
+        step[i] = 1e-5
+        up, down = (zero_fill_factor(model.root, w + sign * step).log_determinant() for sign in (1.0, -1.0))
+        assert found[i] == pytest.approx((up - down) / 2e-5, rel=1e-5)
+    T = dense_triangular(model.root)
+    np.testing.assert_allclose(found, np.diag(np.linalg.inv(T.T @ T + np.diag(w))), rtol=0.1)
 
 
 @pytest.mark.parametrize("kernel", ["matern12", "matern32"])

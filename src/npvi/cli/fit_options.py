@@ -97,7 +97,7 @@ Method = Annotated[
     _model(
         "NAME",
         "full: the best Gaussian posterior; npvi: the paper's, faster, whose variances are too small where "
-        "single rows say little; npvi-nn: as npvi, but recognised by a network.",
+        "single rows say little; npvi-nn: as npvi, but recognised by a network, with a verdict: how far from full.",
     ),
 ]
 Network = Annotated[

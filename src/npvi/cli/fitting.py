@@ -130,7 +130,10 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
     longer = "--epochs" if info.get("optimizer") == "sgd" else "--max-iter"
     if "applicability" in info:
         found = info["applicability"]
-        pairs["network"] = f"{found['verdict']}: about {found['predicted_gap']:.2g} nats per row from the optimum"
+        pairs["network"] = (
+            f"{found['verdict']}: beside method full, means up to {found['mean_offset']:.2g} sd off, sd "
+            f"{found['smallest_sd_ratio']:.2f} to {found['largest_sd_ratio']:.2f} times"
+        )
     else:
         pairs["converged"] = "yes" if info["converged"] else f"NO: the result is not the optimum yet; raise {longer}"
     pairs["iterations"] = str(info["n_iter"])

@@ -188,8 +188,9 @@ class Learner:
                 return Stacked(0.0, 0.0)
             score = np.empty(len(table))
             score[found.graph.order] = leave_one_out(found.model)
-            scores.append(score[np.isfinite(score)])
-        return stacking(*scores)
+            scores.append(score)
+        both = np.isfinite(scores).all(axis=0)
+        return stacking(*(score[both] for score in scores)) if both.any() else Stacked(0.0, 0.0)
 
     def known(self, table: Table, found: _Found) -> _Information:
         """What some rows tell about the parameters of a model that was found on them."""

@@ -19,8 +19,8 @@ from npvi.inference.mean_solve import SolverLog
 from npvi.inference.npvi import SparseFactors
 from npvi.networks.fitting import BATCH, examples, optimum, patches, train_recognizer
 from npvi.networks.gcn import GCN
-from npvi.networks.recognition import recognise, recognised
-from npvi.networks.recognizer import Recognizer, exact_sites, pretrained
+from npvi.networks.recognition import MOST_SWEEPS, recognise, recognised
+from npvi.networks.recognizer import Recognizer, RecognizerError, exact_sites, pretrained
 from npvi.networks.settings import SiteNetwork
 from npvi.priors import NNGP
 
@@ -46,8 +46,8 @@ def check_network(network: Any, solve: Any, refine: Any) -> None:
         network.validate()
     if solve not in ("cg", "local"):
         raise ValueError(f"solve must be 'cg' or 'local', got {solve!r}")
-    if not (isinstance(refine, int | np.integer) and 0 <= refine <= 3):
-        raise ValueError(f"refine must be 0, 1, 2 or 3 finishing sweeps, got {refine!r}")
+    if not (isinstance(refine, int | np.integer) and 0 <= refine <= MOST_SWEEPS):
+        raise ValueError(f"refine must be 0 to {MOST_SWEEPS} finishing sweeps, got {refine!r}")
 
 
 def infer(
@@ -77,18 +77,27 @@ def infer(
     fit.info["seconds_of_training"] = trained
     found = fit.info["applicability"]
     if found["verdict"] != "trust":
-        advice = {
-            "refine": "finish it with refine=1, or train a network on these data (leave network out)",
-            "retrain": "train a network on these data (leave network out), or use method='npvi'",
-        }
-        strange = f" ({found['outside']:.0%} of the points are unlike its training)" if found["outside"] > 0.1 else ""
-        warnings.warn(
-            f"the recognised posterior seems {found['predicted_gap']:.2g} nats per point from the optimum{strange}: "
-            f"{advice[found['verdict']]}",
-            UserWarning,
-            stacklevel=5,
-        )
+        warnings.warn(_warning(found, refine, network), UserWarning, stacklevel=5)
     return fit, recognizer
+
+
+def _warning(found: dict[str, Any], refine: int, network: Any) -> str:
+    """What to say of a recognised posterior that isn't to be trusted, and what to do."""
+    trained_here = network == "sites" or isinstance(network, SiteNetwork)
+    advice = {
+        "refine": f"finish it with refine={refine + 1}",
+        "retrain": "use method='full'" if trained_here else "train a network on these data (leave network out)",
+        "full": "use method='full'; neither refining nor training would mend that",
+    }
+    off = (
+        f"has means up to {found['mean_offset']:.2g} standard deviations off, and standard deviations of "
+        f"{found['smallest_sd_ratio']:.2f} to {found['largest_sd_ratio']:.2f} times those of method='full' "
+        f"({found['share_off']:.0%} of the rows are beyond 0.5, 0.85 or 1.18)"
+        if np.isfinite(found["mean_offset"])
+        else "can't be compared with that of method='full', whose precision has no usable factor"
+    )
+    strange = f"; {found['outside']:.0%} of the rows are unlike its training" if found["outside"] > 0.1 else ""
+    return f"the recognised posterior {off}{strange}: {advice[found['verdict']]}"
 
 
 def _recognizer(network: Any, data: Data, mean_function: MeanFunction, seed: int) -> Recognizer | None:
@@ -120,6 +129,11 @@ def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, see
 
     def trained(rounds: int) -> Recognizer:
         seen = examples(part, prior, rounds, best.posterior)
+        if not len(seen.features):
+            raise RecognizerError(
+                "network: no row of these data can serve as an example, because the iteration to their optimum ran "
+                "away: use network='pretrained' or method='full'"
+            )
         steps_of_an_epoch = -(-len(seen.features) // BATCH)
         return train_recognizer(
             data.likelihood,

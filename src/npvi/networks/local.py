@@ -91,7 +91,7 @@ def recognise_locally(
         family = SparseFactors(prior)
         fit = fit_posterior(family, prior, data, mean_function, start, max_iterations=refine - 1, progress=report)
     device = jax.devices()[0].device_kind
-    tell(fit, recognizer, data, found.features, seconds, solves=0, pieces=len(layout.members), device=device)
+    tell(fit, recognizer, data, found.features, seconds, refine, solves=0, pieces=len(layout.members), device=device)
     return fit
 
 
@@ -174,7 +174,7 @@ def _fit(found: Pieces, data: Data, mean_function: MeanFunction) -> Fit:
     elbo = bound(prior, data, mean_function, found.mean, factor)
     info = {
         "method": "npvi",
-        "guarantee": "none: predicted_gap is what the optimum would add to the bound, as seen from here",
+        "guarantee": "none: applicability says how far the full posterior is",
         "elbo": [elbo],
         "n_iter": 0,
         "converged": False,

@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 from npvi.inference.data import Data
 from npvi.inference.fit import Fit, fit_from_sites
 from npvi.inference.mean_function import MeanFunction
-from npvi.inference.mean_solve import PrecisionSolver, SolverLog
+from npvi.inference.mean_solve import SolverLog
 from npvi.inference.npvi import SparseFactors
 from npvi.networks.guess import guess, sites
 from npvi.networks.recognizer import Recognizer
+from npvi.networks.verdicts import applicability
 from npvi.networks.whole import Whole
 
-__all__ = ["Recognised", "applicability", "recognise", "recognised", "tell"]
+__all__ = ["MOST_SWEEPS", "Recognised", "recognise", "recognised", "tell"]
 
 Vector = NDArray[np.float64]
 
-#: nats per point that a recognised posterior may be from the optimum: to be trusted, to be worth refining
-_TRUST, _REFINE = 0.03, 1.0
+#: finishing sweeps that may be asked for
+MOST_SWEEPS = 3
 
 
 class Recognised(NamedTuple):
@@ -67,41 +68,18 @@ def recognise(
     family = SparseFactors(mean_function.prior)
     fit = fit_from_sites(family, data, mean_function, found.mean, found.site_precision, refine, progress)
     seconds = time.perf_counter() - started
-    tell(fit, recognizer, data, found.features, seconds, solves=len(log.iterations))
+    tell(fit, recognizer, data, found.features, seconds, refine, solves=len(log.iterations))
     return fit
 
 
 def tell(
-    fit: Fit, recognizer: Recognizer | None, data: Data, features: NDArray, seconds: float, **numbers: Any
+    fit: Fit, recognizer: Recognizer | None, data: Data, features: NDArray, seconds: float, refine: int, **numbers: Any
 ) -> None:
-    """What there is to say about a recognised posterior, into its `info`."""
+    """What there is to say about a recognised posterior after some finishing sweeps, into its `info`."""
     outside = 0.0 if recognizer is None else recognizer.outside(features)
     fit.info.update(
         network="none needed" if recognizer is None else repr(recognizer),
         points_per_second=len(data.y) / seconds,
-        applicability=applicability(fit, data, outside),
+        applicability=applicability(fit, data, outside, refinable=refine < MOST_SWEEPS),
         **numbers,
     )
-
-
-def applicability(fit: Fit, data: Data, outside: float = 0.0) -> dict[str, Any]:
-    """Whether a recognised posterior can be trusted, from the residuals of both equations of the optimum.
-
-    To second order a posterior with residual r of the mean's equation is ½ rᵀ(P+W)⁻¹r below the optimum, and one whose
-    site precisions are off by δ at least ¼ Σ (δ_i v_i)².
-
-    Returns
-    -------
-    dict with ``verdict`` ("trust", "refine" or "retrain"), ``predicted_gap`` in nats per point, and ``outside``, the
-    share of points unlike those that the network was trained on.
-    """
-    posterior = fit.posterior
-    expected = data.expectations(posterior.mean, fit.variance)
-    residual = expected.gradient - fit.mean_function.penalty_gradient(posterior.mean)
-    precision = np.maximum(expected.precision, 0.0)
-    solver = PrecisionSolver(fit.solver.prior, precision, tolerance=1e-2)
-    of_mean = 0.5 * float(residual @ fit.mean_function.solve(solver, residual))
-    off = (precision - posterior.site_precision) * fit.variance
-    gap = (of_mean + 0.25 * float(np.sum(np.minimum(off**2, np.abs(off))))) / len(data.y)
-    verdict = "trust" if gap <= _TRUST else "refine" if gap <= _REFINE else "retrain"
-    return {"verdict": verdict, "predicted_gap": gap, "outside": outside}

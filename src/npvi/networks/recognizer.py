@@ -56,9 +56,9 @@ class Recognizer:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(300, 2))
     >>> y = rng.poisson(np.exp(np.sin(6 * X[:, 0])))
-    >>> settings = dict(likelihood="poisson", method="npvi-nn", kernel=npvi.kernels.Matern32(0.3), learn=False)
-    >>> recognizer = npvi.fit_network(npvi.GPRegressor(**settings), X, y, steps=40)
-    >>> model = npvi.GPRegressor(**settings, network=recognizer).fit(X, y)
+    >>> settings = dict(method="npvi-nn", kernel=npvi.kernels.Matern32(0.3), nugget=0.5, learn=False)
+    >>> recognizer = npvi.fit_network(npvi.GPRegressor("poisson", **settings), X, y, steps=40)
+    >>> model = npvi.GPRegressor("poisson", **settings, network=recognizer).fit(X, y)
     >>> model.fit_info_["applicability"]["verdict"]
     'trust'
     """

@@ -9,7 +9,7 @@ from scipy import stats
 
 import npvi
 from npvi import GPClassifier, GPRegressor
-from npvi.diagnostics import advice, correlogram, reach, refit_with_more_neighbors, scores
+from npvi.diagnostics import advice, correlogram, range_of, refit_with_more_neighbors, scores
 from npvi.kernels import RBF, Constant, Matern12, Matern32, Periodic, Sphere, Subset
 from npvi.likelihoods import Bernoulli, Gaussian, LogNormal, Poisson
 from npvi.predictive import Predictive
@@ -204,7 +204,7 @@ def test_correlogram_with_repeated_places():
 )
 def test_range_is_found_numerically(kernel, expected):
     X = np.stack(np.meshgrid(np.arange(8.0), np.arange(8.0)), axis=-1).reshape(-1, 2) / 10.0
-    found = reach(kernel, np.vstack([X, X]))  # repeated places don't count
+    found = range_of(kernel, np.vstack([X, X]))  # repeated places don't count
     assert found.distance == pytest.approx(expected, rel=1e-4)
     assert found.spacing == pytest.approx(0.1)
     assert found.ratio == pytest.approx(expected / 0.1, rel=1e-4)
@@ -212,20 +212,20 @@ def test_range_is_found_numerically(kernel, expected):
 
 def test_range_with_a_length_scale_per_input_is_in_length_scales():
     X = np.random.default_rng(0).uniform(size=(200, 2)) * [1.0, 1000.0]
-    found = reach(RBF([0.1, 100.0]), X)
+    found = range_of(RBF([0.1, 100.0]), X)
     assert found.distance == pytest.approx(np.sqrt(2.0 * np.log(20.0)), rel=1e-4)
 
 
 def test_range_on_the_sphere_is_in_kilometres():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(-180.0, 180.0, 2000), np.rad2deg(np.arcsin(rng.uniform(-0.9, 0.9, 2000)))])
-    assert reach(Sphere(Matern12(100.0)), X).distance == pytest.approx(100.0 * np.log(20.0), rel=0.05)
+    assert range_of(Sphere(Matern12(100.0)), X).distance == pytest.approx(100.0 * np.log(20.0), rel=0.05)
 
 
 def test_range_of_other_kernels():
     X = np.linspace(0.0, 1.0, 50)[:, None]
-    assert np.isinf(reach(Periodic(length_scale=2.0, period=0.5), X).distance)
-    assert np.isnan(reach(RBF(), np.zeros((5, 1))).ratio)
+    assert np.isinf(range_of(Periodic(length_scale=2.0, period=0.5), X).distance)
+    assert np.isnan(range_of(RBF(), np.zeros((5, 1))).ratio)
 
 
 # -- warnings, each with a model that deserves it and one that doesn't ------------------------------------------------
@@ -330,8 +330,8 @@ def test_warns_about_the_range(data):
 
 
 def test_does_not_warn_about_the_range_of_a_healthy_model(healthy):
-    assert advice.about_range(healthy.reach) is None
-    assert advice.about_range(npvi.diagnostics.Reach(np.nan, np.nan, np.nan)) is None
+    assert advice.about_range(healthy.range) is None
+    assert advice.about_range(npvi.diagnostics.KernelRange(np.nan, np.nan, np.nan)) is None
 
 
 def test_warns_about_neighbors(data):

@@ -18,7 +18,7 @@ def test_columns_are_added_and_others_stay(npvi, folder, survey, tmp_path, monke
     assert done.exit_code == 0, done.output
     assert "60 rows predicted" in done.stderr
     out = pd.read_csv(tmp_path / "out.csv", dtype={"site": str})
-    assert out.columns.tolist() == [*survey.columns, "mean", "std", "lower", "upper"]
+    assert out.columns.tolist() == [*survey.columns, "mean", "std", "lower", "upper", "reach_distance", "prior_share"]
     before = (folder / "test.csv").read_text().splitlines()
     after = (tmp_path / "out.csv").read_text().splitlines()
     assert all(line.startswith(start) for start, line in zip(before, after, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.diagnostics.kernel_range import Reach
+from npvi.diagnostics.kernel_range import KernelRange
 from npvi.diagnostics.refit import Refit
 from npvi.diagnostics.residuals import Correlogram
 from npvi.places import number_places
@@ -157,10 +157,10 @@ def about_spread(sizes: Correlogram, residuals: Correlogram, varying: bool) -> s
     return "residuals are larger in some places than in others" + (": try VaryingNoiseRegressor" if varying else "")
 
 
-def about_range(found: Reach) -> str | None:
+def about_range(found: KernelRange) -> str | None:
     """A kernel that hardly reaches from one training point to the next.
 
-    >>> about_range(Reach(distance=0.13, spacing=0.1, ratio=1.3))
+    >>> about_range(KernelRange(distance=0.13, spacing=0.1, ratio=1.3))
     'the range of the kernel (0.13) is only 1.3 times the spacing of the training points (0.1)'
     """
     if not found.ratio < 2.0:

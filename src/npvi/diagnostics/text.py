@@ -53,15 +53,15 @@ def _residuals(found: Diagnosis) -> list[str]:
 
 
 def _range(found: Diagnosis) -> list[str]:
-    reach = found.reach
-    if np.isnan(reach.ratio):
+    far = found.range
+    if np.isnan(far.ratio):
         return []
-    if np.isinf(reach.distance):
+    if np.isinf(far.distance):
         return ["Range of the kernel", "  its correlation never falls to 0.05"]
     return [
         "Range of the kernel",
-        f"  its correlation falls to 0.05 at distance {reach.distance:.3g}, {reach.ratio:.3g} times the spacing of the "
-        f"training points ({reach.spacing:.3g})",
+        f"  its correlation falls to 0.05 at distance {far.distance:.3g}, {far.ratio:.3g} times the spacing of the "
+        f"training points ({far.spacing:.3g})",
     ]
 
 

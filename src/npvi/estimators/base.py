@@ -301,7 +301,8 @@ class BaseGP(Predicts, BaseEstimator):
 
     def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
         latent = latent_at(self, X)
-        first = Predictive(self.likelihood_, latent.mean, latent.variance, row, latent.sampler(self))
+        about = (latent.sampler(self), latent.nugget, latent.reach(self))
+        first = Predictive(self.likelihood_, latent.mean, latent.variance, row, *about)
         if self.companion_ is None:
             return first
         second, share = self.companion_._predictive(X, row), self.companion_weight_

@@ -2,6 +2,7 @@
 
 from npvi.diagnostics.diagnosis import Diagnosis, diagnose
 from npvi.diagnostics.kernel_range import KernelRange, range_of
+from npvi.diagnostics.means import Means
 from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
 from npvi.diagnostics.residuals import Correlogram, correlogram
 from npvi.diagnostics.scores import Scores, score
@@ -10,6 +11,7 @@ __all__ = [
     "Correlogram",
     "Diagnosis",
     "KernelRange",
+    "Means",
     "Refit",
     "Scores",
     "correlogram",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from npvi.diagnostics import advice
 from npvi.diagnostics.kernel_range import KernelRange, range_of
+from npvi.diagnostics.means import Means
 from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
 from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
@@ -42,6 +43,7 @@ class Diagnosis:
     pit : (rows,) randomised probability integral transform, uniform if the predictions are right.
     pit_distance : largest distance between the distribution function of `pit` and that of uniform numbers.
     pit_pvalue : p-value of the Kolmogorov-Smirnov test that `pit` is uniform.
+    means : sum and error of the predicted means, beside what was seen and simpler means.
     correlogram : correlation of the normal scores of `pit` against distance.
     range : the distance at which the kernel's correlation falls to 0.05, against the spacing of the training points.
     refit : what twice the neighbours change; None unless asked for.
@@ -57,6 +59,7 @@ class Diagnosis:
     pit: NDArray[np.float64]
     pit_distance: float
     pit_pvalue: float
+    means: Means
     correlogram: Correlogram
     range: KernelRange
     refit: Refit | None = None
@@ -174,6 +177,7 @@ def diagnose(
         advice.about_neighbors(more),
         advice.about_coverage(scores.coverage, len(response)),
         advice.about_bias(scores.pit),
+        advice.about_means(scores.means, model.likelihood_, getattr(model, "hyperprior", None) is not None),
         advice.about_residuals(found),
         advice.about_spread(sizes, found, judged is model and _could_vary(model)),
     ]

@@ -18,6 +18,7 @@ from npvi.estimators.fitting import NEVER, Clock, choose, companion_of, fit_by_g
 from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
 from npvi.estimators.linear_part import LinearPart
+from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
 from npvi.inference import Data, MeanFunction, Start, Trend
 from npvi.inference.learning import Model
@@ -125,7 +126,9 @@ class BaseGP(Predicts, BaseEstimator):
         """
         X, y = validation.check_response(self, X, y)
         weight = validation.check_weights(sample_weight, X)
-        return self._fit(X, self._encode(y), weight, per_row(exposure, trials, noise_variance, censored))
+        self._fit(X, self._encode(y), weight, per_row(exposure, trials, noise_variance, censored))
+        warn_about_sums(self)
+        return self
 
     def _fit(
         self,
@@ -169,7 +172,7 @@ class BaseGP(Predicts, BaseEstimator):
         self.linear_part_, self.trend_, self.data_, self.structure_ = task.part, trend, data, model.structure
         self.basis_, self._said = ordered.basis, task.said
         self.elbo_, self.n_iter_ = fit.elbo, max(1, fit.info["n_iter"])
-        self.fit_info_ = {**fit.info, "seconds": clock.laps}
+        self.fit_info_ = {**fit.info, "seconds": clock.laps, **sums_at_training_rows(self)}
         self.companion_, self.companion_weight_ = None, 0.0
         if chosen.learned is not None:
             self.fit_info_ |= {"learning": chosen.learned.info, "at_bound": chosen.learned.info["at_bound"]}
@@ -254,7 +257,8 @@ class BaseGP(Predicts, BaseEstimator):
         kept: dict[str, Any] = {
             name: self.fit_info_[name] for name in ("learning", "at_bound") if name in self.fit_info_
         }
-        self.fit_info_ = {**fit.info, **kept, "seconds": self.fit_info_["seconds"]}
+        self.fit_info_ = {**fit.info, **kept, "seconds": self.fit_info_["seconds"], **sums_at_training_rows(self)}
+        warn_about_sums(self)
         if self.companion_ is not None:
             self.companion_.update(*given)
         return self

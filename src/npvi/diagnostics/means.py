@@ -141,8 +141,8 @@ class SimpleMeans:
     >>> from npvi.likelihoods import Poisson
     >>> data = Data(Poisson(), np.array([0.0, 2.0, 4.0, 90.0]))
     >>> simple = SimpleMeans(np.array([[0.0], [1.0], [1.0], [9.0]]), data, k=2)
-    >>> simple.constant(np.ones(1)), simple.neighbors(np.array([[0.0], [0.5], [1.0]]), np.ones(3))
-    (array([24.]), array([ 3.,  1., 45.]))
+    >>> simple.constant(np.ones(1)), simple.neighbors(np.array([[0.0], [0.4], [1.0]]), np.ones(3))
+    (array([24.]), array([ 3. ,  1.5, 45. ]))
     """
 
     def __init__(self, coordinates: Vector, data: Data, k: int = NEIGHBORS) -> None:

@@ -25,9 +25,10 @@ _SHARE, _ERRORS = 0.15, 4.0
 def sums_at_training_rows(model: BaseGP) -> dict[str, Any]:
     """What was seen in all training rows and what the posterior expects there: for ``fit_info_``.
 
-    Σ w_i y_i, Σ w_i E[y_i] with f_i ~ q, and the noise of such a sum, (Σ w_i² Var[y_i | E f_i])^½. (With the variance
-    of f in it, it would grow fastest where that is the problem, and excuse anything.) Exposure and trials are in
-    E[y_i]. Of three or more labels a list with the numbers of each. Censored rows are left out. It takes O(N).
+    Σ w_i y_i, Σ w_i E[y_i] with f_i ~ q, and the standard error (Σ w_i² s_i²)^½. s_i² is Var[y_i | f_i = E f_i], or the
+    squared residual there, which outliers make larger, or E[y_i] of counts, the largest of them. (Var[y_i] itself would
+    grow fastest where the variance of f is the problem, and excuse anything.) Exposure and trials are in E[y_i]. Of
+    three or more labels a list with the numbers of each. Censored rows are left out. It takes O(N).
 
     Returns
     -------
@@ -61,9 +62,12 @@ def sums_at_training_rows(model: BaseGP) -> dict[str, Any]:
         weight, seen = weight[kept], data.y[kept]
         try:
             expected = predictive_moments(data.likelihood, mean[kept], variance[kept], row)[0]
-            spread = conditional_moments(data.likelihood, mean[kept], row)[1]
+            centre, spread = conditional_moments(data.likelihood, mean[kept], row)
         except NotImplementedError:  # a user's own class without moments
             return {}
+        spread = np.maximum(spread, (seen - centre) ** 2)
+        if data.likelihood.support.discrete:
+            spread = np.maximum(spread, np.minimum(expected, 1e300))
     with np.errstate(over="ignore", invalid="ignore"):
         sums = (weight @ seen, weight @ expected, np.sqrt(weight**2 @ spread))
     return {name: values.tolist() for name, values in zip(("sum_seen", "sum_expected", "sum_error"), sums)}

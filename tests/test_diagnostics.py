@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import npvi
-from npvi import GPClassifier, GPRegressor
-from npvi.diagnostics import advice, correlogram, reach, refit_with_more_neighbors, scores
+from npvi import GPClassifier, GPRegressor, likelihoods
+from npvi.diagnostics import advice, correlogram, range_of, refit_with_more_neighbors, scores
 from npvi.kernels import RBF, Constant, Matern12, Matern32, Periodic, Sphere, Subset
 from npvi.likelihoods import Bernoulli, Gaussian, LogNormal, Poisson
 from npvi.predictive import Predictive
@@ -204,7 +204,7 @@ def test_correlogram_with_repeated_places():
 )
 def test_range_is_found_numerically(kernel, expected):
     X = np.stack(np.meshgrid(np.arange(8.0), np.arange(8.0)), axis=-1).reshape(-1, 2) / 10.0
-    found = reach(kernel, np.vstack([X, X]))  # repeated places don't count
+    found = range_of(kernel, np.vstack([X, X]))  # repeated places don't count
     assert found.distance == pytest.approx(expected, rel=1e-4)
     assert found.spacing == pytest.approx(0.1)
     assert found.ratio == pytest.approx(expected / 0.1, rel=1e-4)
@@ -212,20 +212,20 @@ def test_range_is_found_numerically(kernel, expected):
 
 def test_range_with_a_length_scale_per_input_is_in_length_scales():
     X = np.random.default_rng(0).uniform(size=(200, 2)) * [1.0, 1000.0]
-    found = reach(RBF([0.1, 100.0]), X)
+    found = range_of(RBF([0.1, 100.0]), X)
     assert found.distance == pytest.approx(np.sqrt(2.0 * np.log(20.0)), rel=1e-4)
 
 
 def test_range_on_the_sphere_is_in_kilometres():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(-180.0, 180.0, 2000), np.rad2deg(np.arcsin(rng.uniform(-0.9, 0.9, 2000)))])
-    assert reach(Sphere(Matern12(100.0)), X).distance == pytest.approx(100.0 * np.log(20.0), rel=0.05)
+    assert range_of(Sphere(Matern12(100.0)), X).distance == pytest.approx(100.0 * np.log(20.0), rel=0.05)
 
 
 def test_range_of_other_kernels():
     X = np.linspace(0.0, 1.0, 50)[:, None]
-    assert np.isinf(reach(Periodic(length_scale=2.0, period=0.5), X).distance)
-    assert np.isnan(reach(RBF(), np.zeros((5, 1))).ratio)
+    assert np.isinf(range_of(Periodic(length_scale=2.0, period=0.5), X).distance)
+    assert np.isnan(range_of(RBF(), np.zeros((5, 1))).ratio)
 
 
 # -- warnings, each with a model that deserves it and one that doesn't ------------------------------------------------
@@ -330,8 +330,8 @@ def test_warns_about_the_range(data):
 
 
 def test_does_not_warn_about_the_range_of_a_healthy_model(healthy):
-    assert advice.about_range(healthy.reach) is None
-    assert advice.about_range(npvi.diagnostics.Reach(np.nan, np.nan, np.nan)) is None
+    assert advice.about_range(healthy.range) is None
+    assert advice.about_range(npvi.diagnostics.KernelRange(np.nan, np.nan, np.nan)) is None
 
 
 def test_warns_about_neighbors(data):
@@ -417,3 +417,125 @@ def test_mistakes_are_explained(data, model, change, error, message):
     X, y = data
     with pytest.raises(error, match=message):
         change(model, X[TEST], y[TEST])
+
+
+# -- means ------------------------------------------------------------------------------------------------------------
+
+
+def nearest_by_hand(training, y, units, new, k=20):
+    """The mean of the k nearest rows at other places, places one after the other; rows of a place count alike."""
+    out = []
+    for point in new:
+        distance = np.round(np.linalg.norm(training - point, axis=1), 12)
+        total, size, left = 0.0, 0.0, k
+        for step in np.unique(distance[distance > 0.0]):
+            rows = distance == step
+            share = min(1.0, left / rows.sum())
+            total, size, left = total + share * y[rows].sum(), size + share * units[rows].sum(), left - rows.sum()
+            if left <= 0:
+                break
+        out.append(total / size)
+    return np.array(out)
+
+
+def test_means_beside_a_constant_and_neighbours():
+    rng = np.random.default_rng(3)
+    places = np.repeat(rng.uniform(size=(60, 2)), rng.integers(1, 9, 60), axis=0)
+    exposure = rng.uniform(0.5, 4.0, len(places))
+    y = rng.poisson(exposure * np.exp(2.0 * places[:, 0]))
+    test = rng.permutation(len(y))[:80]  # some of whose places are in the fit
+    train = np.setdiff1d(np.arange(len(y)), test)
+    kernel = Matern32([0.3, 0.8])
+    model = npvi.GPRegressor("poisson", kernel, nugget=0.1, n_neighbors=10, learn=False)
+    model.fit(places[train], y[train], exposure=exposure[train])
+    means = npvi.diagnose(model, places[test], y[test], exposure=exposure[test]).means
+    predicted = model.predict(places[test], exposure=exposure[test])
+    assert means.rows == 80
+    assert means.sum_seen == y[test].sum()
+    assert means.sum_predicted == pytest.approx(predicted.sum())
+    assert means.rmse == pytest.approx(np.sqrt(np.mean((predicted - y[test]) ** 2)))
+    constant = y[train].sum() / exposure[train].sum() * exposure[test]
+    assert means.rmse_constant == pytest.approx(np.sqrt(np.mean((constant - y[test]) ** 2)))
+    scaled = places / [0.3, 0.8]
+    near = nearest_by_hand(scaled[train], y[train], exposure[train], scaled[test]) * exposure[test]
+    assert means.rmse_neighbors == pytest.approx(np.sqrt(np.mean((near - y[test]) ** 2)), rel=1e-9)
+    assert means.together
+    assert (
+        means.sum_interval == model.predict_dist(places[test], exposure=exposure[test]).total(n=200, seed=0).interval()
+    )
+    assert not means.sum_off
+    assert not means.worse_than_neighbors
+
+
+def test_the_interval_of_many_rows_takes_them_as_independent(model, data, monkeypatch):
+    X, _ = data
+    monkeypatch.setattr("npvi.diagnostics.means._TOGETHER", 10)
+    found = diagnose(model, data)
+    dist = model.predict_dist(X[TEST])
+    half = 1.6448536 * np.sqrt(dist.var.sum())
+    assert not found.means.together
+    np.testing.assert_allclose(found.means.sum_interval, dist.mean.sum() + np.array([-half, half]))
+    assert "rows taken as independent" in str(found)
+
+
+def test_means_in_the_report(healthy):
+    lines = str(healthy).splitlines()
+    first = lines.index("Means")
+    assert lines[first + 1].startswith("  their sum ")
+    assert (
+        f"RMSE                 {healthy.means.rmse:>10.4g}   a constant {healthy.means.rmse_constant:.4g}"
+        in lines[first + 2]
+    )
+
+
+def test_censored_rows_have_no_mean_to_compare():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(80, 2))
+    y, censored = rng.standard_normal(80), np.tile([0.0, 1.0], 40)
+    model = npvi.GPRegressor(likelihoods.CensoredGaussian(1.0), Matern32(0.3), learn=False, n_neighbors=10)
+    model.fit(X[:60], y[:60], censored=censored[:60])
+    means = npvi.diagnose(model, X[60:], y[60:], censored=censored[60:]).means
+    assert means.rows == 10
+    assert means.sum_seen == pytest.approx(y[60::2].sum())
+    constant = y[:60:2].mean()
+    assert means.rmse_constant == pytest.approx(np.sqrt(np.mean((y[60::2] - constant) ** 2)))
+    none = npvi.diagnose(model, X[61::2], y[61::2], censored=censored[61::2])
+    assert none.means.rows == 0
+    assert "Means" not in str(none)
+
+
+def test_warns_about_means_that_explode():
+    """A variance of f far above the data's, and rows away from all others."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 2))
+    y = rng.poisson(np.exp(1.0 + np.sin(6.0 * X[:, 0])))
+    train, test = X[:, 1] < 0.6, X[:, 1] > 0.75
+    model = npvi.GPRegressor("poisson", Matern12(0.6, 20.0), nugget=0.01, learn=False, n_neighbors=10)
+    model.fit(X[train], y[train])
+    found = npvi.diagnose(model, X[test], y[test])
+    sentence = next(warning for warning in found.warnings if "predicted means" in warning)
+    assert "they explode where the variance of f is large" in sentence
+    assert (
+        "quantile(0.5), or fit again with likelihoods.Poisson(link='softplus'), or with hyperprior='weak'" in sentence
+    )
+    assert found.means.worse_than_neighbors
+    assert found.means.rmse > 2.0 * found.means.rmse_constant
+
+
+def test_advice_about_means():
+    fine = npvi.diagnostics.Means(100, 50.0, 55.0, (40.0, 70.0), True, 1.0, 1.5, 1.0)
+    assert advice.about_means(fine, likelihoods.Poisson()) is None
+    sums = npvi.diagnostics.Means(100, 50.0, 80.0, (60.0, 90.0), True, 1.0, 1.5, 1.0)
+    assert advice.about_means(sums, likelihoods.Poisson()).startswith(
+        "predicted means sum to 80 where 50 was seen: they"
+    )
+    worse = npvi.diagnostics.Means(100, 50.0, 55.0, (40.0, 70.0), True, 1.2, 1.5, 1.0)
+    assert "are off by 1.2 (RMSE; the mean of the 20 nearest rows 1)" in advice.about_means(
+        worse, likelihoods.Gaussian()
+    )
+    assert "try another kernel" in advice.about_means(worse, likelihoods.Poisson("softplus"))
+    assert "fit again" not in advice.about_means(worse, likelihoods.Gamma())
+    endless = npvi.diagnostics.Means(100, 50.0, np.inf, (60.0, np.inf), False, np.inf, 1.5, 1.0)
+    assert advice.about_means(endless, likelihoods.Poisson()).startswith("predicted means sum to inf")
+    few = npvi.diagnostics.Means(5, 50.0, 55.0, (40.0, 70.0), True, 9.0, 1.5, 1.0)
+    assert advice.about_means(few, likelihoods.Poisson()) is None

@@ -171,7 +171,7 @@ def test_predict_and_its_standard_deviation():
     mean, std = model.predict(Z, return_std=True)
     dist = model.predict_dist(Z)
     np.testing.assert_array_equal(mean, model.predict(Z))
-    m, v = dist.latent_mean, dist.latent_var
+    m, v = dist.latent_mean, dist.latent_var + 0.05  # of a response: the nugget as well
     rate = np.exp(m + 0.5 * v)
     np.testing.assert_allclose(mean, rate, rtol=1e-10)
     np.testing.assert_allclose(std**2, rate + rate**2 * np.expm1(v), rtol=1e-10)
@@ -180,7 +180,8 @@ def test_predict_and_its_standard_deviation():
 
 
 def test_prediction_with_few_neighbours_is_its_formula():
-    """m* = bᵀμ and v* = d + bᵀ L Lᵀ b, with b and d from the nearest training points, and what the constant adds."""
+    """m* = bᵀμ and v* = d + bᵀ L Lᵀ b, with b and d from the nearest training points, and what the constant adds; d is
+    without the nugget of a new row."""
     X, y = counts()
     model = poisson(mean="constant", n_neighbors=6).fit(X, y)
     Z = new_points()
@@ -198,7 +199,7 @@ def test_prediction_with_few_neighbours_is_its_formula():
         covariance = oracle.matern32(points[near], points[near], 0.3) + 0.05 * np.eye(6)
         b = np.linalg.solve(covariance, cross)
         assert dist.latent_mean[i] == pytest.approx(constant + b @ (mu[near] - constant), rel=1e-9)
-        spread = 1.05 - b @ cross + b @ (L @ L.T)[np.ix_(near, near)] @ b
+        spread = 1.0 - b @ cross + b @ (L @ L.T)[np.ix_(near, near)] @ b
         spread += constant_variance * (1.0 + b @ (answer[near] - 1.0)) ** 2
         assert dist.latent_var[i] == pytest.approx(spread, rel=1e-9)
 
@@ -262,12 +263,12 @@ def test_weight_zero_removes_what_a_row_says(likelihood):
     a, b = whole.predict_dist(Z), part.predict_dist(Z)
     np.testing.assert_allclose(a.latent_mean, b.latent_mean, rtol=0, atol=1e-7)
     np.testing.assert_allclose(a.latent_var, b.latent_var, rtol=1e-6)
-    # and the row's own f is a new point's
+    # and the row's own f is a new row's, nugget included
     order = whole.graph_.order
     unseen = np.flatnonzero(~kept[order])
     dist = part.predict_dist(X[order[unseen]])
     np.testing.assert_allclose(whole.posterior_.mean[unseen], dist.latent_mean, rtol=0, atol=1e-7)
-    np.testing.assert_allclose(whole.posterior_.variance[unseen], dist.latent_var, rtol=1e-6)
+    np.testing.assert_allclose(whole.posterior_.variance[unseen], dist.latent_var + dist.nugget, rtol=1e-6)
 
 
 def test_a_weight_multiplies_the_log_likelihood():
@@ -375,7 +376,7 @@ def test_probit_probability_is_the_closed_form():
     X, y = counts(60)
     model = paper_classifier(Bernoulli("probit"), n_neighbors=10).fit(X, y > 3)
     dist = model.predict_dist(new_points())
-    expected = special.ndtr(dist.latent_mean / np.sqrt(1.0 + dist.latent_var))
+    expected = special.ndtr(dist.latent_mean / np.sqrt(1.0 + dist.latent_var + dist.nugget))
     np.testing.assert_allclose(model.predict_proba(new_points())[:, 1], expected, rtol=1e-10)
 
 
@@ -409,11 +410,11 @@ def test_a_constant_mean_is_what_remains_far_away():
     model = poisson(mean="constant").fit(X, y)
     far = model.predict_dist([[50.0, 50.0]])
     assert far.latent_mean[0] == pytest.approx(model.mean_coefficients_[0], abs=1e-12)
-    assert far.latent_var[0] == pytest.approx(1.05 + model.trend_.covariance[0, 0], rel=1e-9)
+    assert far.latent_var[0] == pytest.approx(1.0 + model.trend_.covariance[0, 0], rel=1e-9)
     zero = poisson().fit(X, y)
     nothing = zero.predict_dist([[50.0, 50.0]])
     assert nothing.latent_mean[0] == pytest.approx(0.0, abs=1e-12)
-    assert nothing.latent_var[0] == pytest.approx(1.05, rel=1e-9)
+    assert nothing.latent_var[0] == pytest.approx(1.0, rel=1e-9)
     assert model.elbo_ > zero.elbo_
 
 
@@ -439,11 +440,11 @@ def test_one_row(likelihood, mean):
     # the constant is known from one f, itself known up to 1/w, and f follows it by 1/(1 + 2.5 w)
     w = model.posterior_.site_precision[0]
     c = 2.5 + 1.0 / w if mean == "constant" else 0.0
-    assert dist.latent_var[1] == pytest.approx(2.5 + c, rel=1e-9)
-    # f(new) = b f(old) + noise, b = 2/2.5
+    assert dist.latent_var[1] == pytest.approx(2.0 + c, rel=1e-9)
+    # g(new) = b f(old) + noise, b = 2/2.5, with g for f without its nugget
     v = model.posterior_.variance[0]
     follows = 1.0 - 0.8 * (1.0 - 1.0 / (1.0 + 2.5 * w))
-    assert dist.latent_var[0] == pytest.approx(2.5 - 0.8 * 2.0 + 0.64 * v + c * follows**2, rel=1e-9)
+    assert dist.latent_var[0] == pytest.approx(2.0 - 0.8 * 2.0 + 0.64 * v + c * follows**2, rel=1e-9)
     if isinstance(likelihood, Gaussian) and mean == "zero":
         assert dist.latent_mean[0] == pytest.approx(0.8 * 3.0 * 2.5 / 2.6, rel=1e-9)
         assert model.elbo_ == pytest.approx(-0.5 * (np.log(2.0 * np.pi * 2.6) + 9.0 / 2.6), rel=1e-9)
@@ -507,9 +508,10 @@ def test_rows_that_repeat_a_place():
     model = paper_regressor(Gaussian(0.2), kernel=Matern32(0.3), nugget=0.1, n_neighbors=59).fit(X, y)
     dense = oracle.DenseGP(oracle.matern32(X, X, 0.3) + 0.1 * np.eye(60), y, 0.2)
     assert model.elbo_ == pytest.approx(dense.log_marginal_likelihood(), rel=1e-8)
-    mean, variance = dense.predict(oracle.matern32(X, X, 0.3), 1.1)
+    mean, variance = dense.predict(oracle.matern32(X, X, 0.3), 1.0)
     np.testing.assert_allclose(model.predict_dist(X).latent_mean, mean, rtol=0, atol=1e-8)
     np.testing.assert_allclose(model.predict_dist(X).latent_var, variance, rtol=1e-8)
+    np.testing.assert_allclose(model.predict_dist(X).var, variance + 0.1 + 0.2, rtol=1e-8)
 
 
 def test_refitting_forgets():

@@ -228,11 +228,12 @@ def test_joint_draws_agree_with_the_marginals():
     X, y, Z = smooth_data(300, 200)
     model = GPRegressor(Gaussian(0.1), Matern32(length_scale=0.4), nugget=0.01, learn=False).fit(X, y)
     dist = model.predict_dist(Z)
+    assert dist.nugget == 0.01
     f = dist.joint_latent_sample(4000, seed=1)
     assert np.all(np.abs(f.mean(axis=0) - dist.latent_mean) < 5.0 * np.sqrt(dist.latent_var / 4000))
     np.testing.assert_allclose(f.var(axis=0), dist.latent_var, rtol=0.25)
     y = dist.joint_sample(4000, seed=1)
-    np.testing.assert_allclose((y - f).var(axis=0), 0.1, rtol=0.15)  # the same f
+    np.testing.assert_allclose((y - f).var(axis=0), 0.1 + 0.01, rtol=0.15)  # the same f, noise and a nugget of its own
 
 
 def test_exposure_and_pickling():

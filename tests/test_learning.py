@@ -230,11 +230,11 @@ def test_predictions_are_those_of_universal_kriging(mean, method):
     beta, covariance = model.linear_part_.in_units(model.trend_.coefficients, model.trend_.covariance)
     np.testing.assert_allclose(beta, dense.beta, rtol=1e-6)
     np.testing.assert_allclose(covariance, dense.covariance, rtol=1e-6, atol=1e-8 * np.abs(dense.covariance).max())
-    expected, variance = dense.predict(H_new, oracle.matern32(new[:, :2], X, 0.4, 1.3), 1.3 + nugget)
+    expected, variance = dense.predict(H_new, oracle.matern32(new[:, :2], X, 0.4, 1.3), 1.3)
     dist = model.predict_dist(new)
     np.testing.assert_allclose(dist.latent_mean, expected, rtol=1e-6)
     np.testing.assert_allclose(dist.latent_var, variance, rtol=1e-6)
-    np.testing.assert_allclose(dist.var, variance + noise, rtol=1e-6)
+    np.testing.assert_allclose(dist.var, variance + nugget + noise, rtol=1e-6)
     if mean == "constant":
         assert dist.latent_var[-1] > 5.0 * dist.latent_var[:-1].max()
 
@@ -264,7 +264,7 @@ def test_a_prior_of_the_coefficients(scale):
     np.testing.assert_allclose(covariance[1:, 1:], dense.covariance[1:, 1:], rtol=1e-6)
     Z = np.hstack([new_points(), np.random.default_rng(1).normal(600.0, 300.0, (30, 2))])
     H_new = np.hstack([np.ones((30, 1)), Z[:, 2:]]) - center
-    mean, variance = dense.predict(H_new, oracle.matern32(Z[:, :2], X, 0.4), 1.0 + nugget)
+    mean, variance = dense.predict(H_new, oracle.matern32(Z[:, :2], X, 0.4), 1.0)
     dist = model.predict_dist(Z)
     np.testing.assert_allclose(dist.latent_mean, mean, rtol=1e-6)
     np.testing.assert_allclose(dist.latent_var, variance, rtol=1e-6)

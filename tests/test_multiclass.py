@@ -170,7 +170,7 @@ def test_probabilities_are_those_of_monte_carlo(fitted):
     Z = forest(20, seed=5)[0]
     dist = fitted.predict_dist(Z)
     rng = np.random.default_rng(0)
-    f = dist.latent_mean + np.sqrt(dist.latent_var) * rng.standard_normal((100_000, 20, 3))
+    f = dist.latent_mean + np.sqrt(dist.latent_var + dist.nugget) * rng.standard_normal((100_000, 20, 3))
     np.testing.assert_allclose(dist.probabilities, special.softmax(f, axis=2).mean(axis=0), atol=4e-3)
     np.testing.assert_allclose(dist.probabilities.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(fitted.predict_proba(Z), dist.probabilities)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from npvi.checks import codes_of
 from npvi.graph.checks import check_count
 from npvi.likelihoods.softmax_integrals import expected_log_sum_exp
+from npvi.reach import Reach
 
 __all__ = ["CategoricalPredictive"]
 
@@ -20,14 +21,22 @@ _LATENT = 2**24
 
 
 class CategoricalPredictive:
-    """The distribution of a label at each row, for f_c ~ N(latent_mean_c, latent_var_c) and P(c) = softmax(f)_c.
+    """The distribution of a label at each row: f_c ~ N(latent_mean_c, latent_var_c), e_c ~ N(0, nugget) and
+    P(c) = softmax(f + e)_c.
+
+    As in `Predictive` the nugget e is of a single new row, and no part of ``latent_var``.
 
     Parameters
     ----------
     classes : (C,) labels, sorted.
     latent_mean, latent_var : arrays of shape (rows, C)
     joint : callable (n, rng) → array of shape (rows, n, C), optional
-        Joint draws of f over all rows; a fitted model gives it.
+        Joint draws of f over all rows, without the nugget; a fitted model gives it.
+    nugget : number, optional
+        Variance of e, 0 unless given.
+    reach : callable () → Reach, optional
+        How far the rows are from the data, with the share of the prior variance left a mean over the labels; a fitted
+        model gives it.
 
     Examples
     --------
@@ -46,8 +55,13 @@ class CategoricalPredictive:
         latent_mean: Any,
         latent_var: Any,
         joint: Callable[[int, np.random.Generator], NDArray[np.float64]] | None = None,
+        nugget: float = 0.0,
+        reach: Callable[[], Reach] | None = None,
     ) -> None:
-        self.classes, self.joint = np.asarray(classes), joint
+        self.classes, self.joint, self._reach = np.asarray(classes), joint, reach
+        self.nugget = float(nugget)
+        if not self.nugget >= 0.0:
+            raise ValueError(f"nugget must be a number, not negative; got {nugget!r}")
         self.latent_mean: NDArray[np.float64] = np.asarray(latent_mean, dtype=np.float64)
         self.latent_var: NDArray[np.float64] = np.asarray(latent_var, dtype=np.float64)
         shape = self.latent_mean.shape
@@ -66,9 +80,19 @@ class CategoricalPredictive:
         return f"CategoricalPredictive({len(self.classes)} classes, {len(self)} rows)"
 
     @cached_property
+    def reach(self) -> Reach:
+        """How far each row is from the data, as in `Predictive`."""
+        if self._reach is None:
+            raise ValueError(
+                "reach needs the training rows, which this CategoricalPredictive was made without: take the one that "
+                "model.predict_dist(X) returns"
+            )
+        return self._reach()
+
+    @cached_property
     def probabilities(self) -> NDArray[np.float64]:
-        """E softmax(f), of shape (rows, C)."""
-        p = expected_log_sum_exp(self.latent_mean, np.sqrt(self.latent_var)).in_mean
+        """E softmax(f + e), of shape (rows, C)."""
+        p = expected_log_sum_exp(self.latent_mean, np.sqrt(self.latent_var + self.nugget)).in_mean
         p = np.maximum(p, np.finfo(float).tiny)
         return p / p.sum(axis=1, keepdims=True)
 
@@ -107,6 +131,8 @@ class CategoricalPredictive:
         for start in range(0, n, step):
             draws = slice(start, min(n, start + step))
             f = self.joint(draws.stop - draws.start, rng)
+            if self.nugget > 0.0:
+                f = f + np.sqrt(self.nugget) * rng.standard_normal(f.shape)
             # the largest of f + Gumbel noise is class c with the probability softmax(f)_c
             codes[draws] = np.argmax(f + rng.gumbel(size=f.shape), axis=2).T
         return self.classes[codes]

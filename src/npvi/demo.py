@@ -112,6 +112,7 @@ class DemoResult:
     seconds : dict, per stage
     truth, rate : (side, side), birds per hour on a grid of the map: as it is, and as predicted
     uncertainty : (side, side), standard deviation of the predicted rate relative to the rate, without the nugget
+    beyond : (side, side), where the prediction is nearly the prior; the picture leaves that blank
     """
 
     survey: Survey
@@ -121,6 +122,7 @@ class DemoResult:
     truth: Vector
     rate: Vector
     uncertainty: Vector
+    beyond: NDArray[np.bool_]
 
 
 def run_demo(rows: int = 20_000, seed: int = 0, side: int = 150) -> DemoResult:
@@ -170,7 +172,8 @@ def run_demo(rows: int = 20_000, seed: int = 0, side: int = 150) -> DemoResult:
         seconds,
         np.exp(truth).reshape(side, side),
         on_map.mean.reshape(side, side),
-        np.sqrt(np.expm1(on_map.latent_var - model.nugget_)).reshape(side, side),
+        np.sqrt(np.expm1(on_map.latent_var)).reshape(side, side),
+        on_map.reach.beyond.reshape(side, side),
     )
 
 
@@ -189,13 +192,13 @@ def _score(model: GPRegressor, survey: Survey, held_out: NDArray[np.bool_]) -> d
         "coverage_50": coverage(pit, 0.5),
         "coverage_90": coverage(pit, 0.9),
         "correlation": float(np.corrcoef(prediction.latent_mean, truth)[0, 1]),
-        "squared_error_over_variance": _calibration(model, prediction, truth),
+        "squared_error_over_variance": _calibration(prediction, truth),
     }
 
 
-def _calibration(model: GPRegressor, prediction: Predictive, truth: Vector) -> float:
-    """Squared error of the surface over its stated variance, on average; the nugget is of single visits."""
-    return float(np.mean((truth - prediction.latent_mean) ** 2 / (prediction.latent_var - model.nugget_)))
+def _calibration(prediction: Predictive, truth: Vector) -> float:
+    """Squared error of the surface over its stated variance, on average."""
+    return float(np.mean((truth - prediction.latent_mean) ** 2 / prediction.latent_var))
 
 
 def _calibration_of_npvi(model: GPRegressor, survey: Survey, held_out: NDArray[np.bool_]) -> float:
@@ -204,7 +207,7 @@ def _calibration_of_npvi(model: GPRegressor, survey: Survey, held_out: NDArray[n
     sparse = clone(model).set_params(**settings)
     sparse.fit(survey.places[~held_out], survey.counts[~held_out], exposure=survey.hours[~held_out])
     places = survey.places[held_out]
-    return _calibration(sparse, sparse.predict_dist(places), survey.surface(places))
+    return _calibration(sparse.predict_dist(places), survey.surface(places))
 
 
 def _learned(model: GPRegressor) -> dict[str, tuple[list[float], float]]:

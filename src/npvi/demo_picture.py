@@ -49,10 +49,11 @@ def draw(result: DemoResult, file: IO[bytes], format: str = "png") -> None:
     _title(axes[0], "What the observers saw", f"{rows:,} visits, most near towns and roads")
     axes[1].imshow(result.truth, **maps, **colours)
     _title(axes[1], "The truth", "known, because the survey is simulated")
-    shown = axes[2].imshow(result.rate, **maps, **colours)
+    shown = axes[2].imshow(np.ma.masked_where(result.beyond, result.rate), **maps, **colours)
     _title(axes[2], "What the model predicts", f"correlation with the truth {result.scores['correlation_on_map']:.2f}")
     percent = 100.0 * result.uncertainty
-    doubt = axes[3].imshow(percent, vmin=0.0, vmax=float(np.quantile(percent, 0.995)), cmap="magma", **maps)
+    known = np.ma.masked_where(result.beyond, percent)
+    doubt = axes[3].imshow(known, vmin=0.0, vmax=float(np.quantile(percent, 0.995)), cmap="magma", **maps)
     factor = np.sqrt(result.scores["squared_error_over_variance"])
     honest = f"real errors are {factor:.1f} times as large, on average"
     _title(axes[3], "How uncertain it says it is", honest)

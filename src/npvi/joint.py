@@ -35,6 +35,7 @@ class JointSampler:
     n_neighbors : as in `JointPrediction`.
     n_jobs : threads.
     trend, basis : the posterior of the mean function's coefficients, and its columns at the new points.
+    nugget : whether each new point has one of its own.
     """
 
     prior: Prior
@@ -45,6 +46,7 @@ class JointSampler:
     n_jobs: int | None = None
     trend: Trend | None = None
     basis: NDArray[np.float64] | None = None
+    nugget: bool = False
 
     def __call__(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """n draws, shape (M, n)."""
@@ -65,7 +67,7 @@ class JointSampler:
             moved = self.trend.sample(n, rng)
             deviations += self.trend.sensitivity @ moved
             mean = mean[:, None] + self.basis @ moved
-        return self._prediction.draw(deviations, rng, mean)
+        return self._prediction.draw(deviations, rng, mean, self.nugget)
 
     @cached_property
     def _prediction(self) -> Joint:

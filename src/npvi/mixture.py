@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from npvi.predictive import Predictive
+from npvi.reach import Reach
 
 __all__ = ["MixturePredictive"]
 
@@ -17,7 +19,9 @@ __all__ = ["MixturePredictive"]
 class MixturePredictive(Predictive):
     """With probability ``weights[k]`` what part k says.
 
-    Everything that a `Predictive` has; ``latent_mean`` and ``latent_var`` are the moments of the mixture of all f.
+    Everything that a `Predictive` has; ``latent_mean`` and ``latent_var`` are the moments of the mixture of all f,
+    without nuggets; ``nugget`` is the mean of theirs. ``reach`` has the first part's distances, and the mean share of
+    the prior variance left.
 
     Parameters
     ----------
@@ -45,10 +49,16 @@ class MixturePredictive(Predictive):
             raise ValueError(f"weights must be {len(self.parts)} numbers that sum to 1, none negative; got {weights!r}")
         first = self.parts[0]
         latent = [(part.latent_mean, part.latent_var) for part in self.parts]
-        super().__init__(first.likelihood, *_moments(latent, self.weights), row=first.row)
+        nugget = sum(w * part.nugget for w, part in zip(self.weights, self.parts))
+        super().__init__(first.likelihood, *_moments(latent, self.weights), row=first.row, nugget=nugget)
 
     def __repr__(self) -> str:
         return f"MixturePredictive({list(self.parts)!r}, {self.weights.round(3).tolist()})"
+
+    @cached_property
+    def reach(self) -> Reach:
+        shares = sum(w * part.reach.prior_share for w, part in zip(self.weights, self.parts))
+        return Reach(self.parts[0].reach.distance, np.asarray(shares))
 
     def log_prob(self, y: Any) -> np.ndarray:
         return logsumexp([part.log_prob(y) for part in self.parts], axis=0, b=self.weights[:, None])

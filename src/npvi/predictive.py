@@ -14,6 +14,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.moments import predictive_moments
 from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
+from npvi.reach import Reach
 
 __all__ = ["Predictive", "Total", "two_streams"]
 
@@ -22,9 +23,12 @@ _LATENT, _RESPONSES = 2**24, 2**20
 
 
 class Predictive:
-    """The distribution of y at each row, for f ~ N(latent_mean, latent_var) and y ~ likelihood(f).
+    """The distribution of y at each row: f ~ N(latent_mean, latent_var), e ~ N(0, nugget) and y ~ likelihood(f + e).
 
-    Nothing is computed before it is asked for, and moments are computed once.
+    f is a surface, which all rows at a place have in common; the nugget e is of a single new row. What is about f
+    (``latent_mean``, ``latent_var``, ``joint_latent_sample``, ``reach``) is without the nugget. What is about
+    responses (``mean``, ``var``, ``quantile``, ``interval``, ``log_prob``, ``cdf``, ``sample``, ``joint_sample``,
+    ``total``) is an integral over both. Nothing is computed before it is asked for, and moments are computed once.
 
     Parameters
     ----------
@@ -33,7 +37,12 @@ class Predictive:
     row : dict of arrays of shape (rows,), optional
         What the likelihood takes besides y, such as ``{"exposure": …}``.
     joint : callable (n, rng) → array of shape (rows, n), optional
-        Joint draws of f over all rows; a fitted model gives it, and without it there are no joint draws.
+        Joint draws of f over all rows, without the nugget; a fitted model gives it, and without it there are no joint
+        draws.
+    nugget : number or array of shape (rows,), optional
+        Variance of e, 0 unless given.
+    reach : callable () → Reach, optional
+        How far the rows are from the data; a fitted model gives it.
 
     Examples
     --------
@@ -46,6 +55,9 @@ class Predictive:
            [ 4., 29.]])
     >>> prediction.log_prob([2, 25]).round(3)
     array([-1.798, -3.101])
+    >>> apart = Predictive(Poisson(), np.log([1.0, 20.0]), np.array([0.3, 0.0]), nugget=[0.2, 0.01])
+    >>> apart.mean.round(3), apart.latent_var  # 0.5 and 0.01 in all, as above
+    (array([ 1.284, 20.1  ]), array([0.3, 0. ]))
     """
 
     def __init__(
@@ -55,6 +67,8 @@ class Predictive:
         latent_var: Any,
         row: dict[str, Any] | None = None,
         joint: Callable[[int, np.random.Generator], np.ndarray] | None = None,
+        nugget: Any = 0.0,
+        reach: Callable[[], Reach] | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.joint = joint
@@ -67,6 +81,11 @@ class Predictive:
             )
         if not np.all(self.latent_var >= 0.0):
             raise ValueError("latent_var must not be negative, nor NaN")
+        self.nugget: np.ndarray = np.asarray(nugget, dtype=np.float64)
+        if self.nugget.shape not in [(), self.latent_var.shape] or not np.all(self.nugget >= 0.0):
+            raise ValueError(f"nugget must be a number or one per row, none negative nor NaN; got {nugget!r}")
+        self._var_with_nugget = self.latent_var + self.nugget
+        self._reach = reach
         self.row = likelihood.check_row(row, len(self.latent_mean))
 
     def __len__(self) -> int:
@@ -74,6 +93,24 @@ class Predictive:
 
     def __repr__(self) -> str:
         return f"Predictive({self.likelihood!r}, {len(self)} rows)"
+
+    @cached_property
+    def reach(self) -> Reach:
+        """How far each row is from the data: distance in length scales, and the share of the prior variance left.
+
+        >>> from npvi import GPRegressor, kernels
+        >>> X = np.linspace(0.0, 6.0, 50)[:, None]
+        >>> model = GPRegressor(kernel=kernels.RBF(2.0), learn=False, mean="zero", n_neighbors=10)
+        >>> reach = model.fit(X, np.sin(X[:, 0])).predict_dist([[1.0], [16.0]]).reach
+        >>> reach.distance.round(2), reach.prior_share.round(2), reach.beyond
+        (array([0.01, 5.  ]), array([0., 1.]), array([False,  True]))
+        """
+        if self._reach is None:
+            raise ValueError(
+                "reach needs the training rows, which this Predictive was made without: take the one that "
+                "model.predict_dist(X) of a GPRegressor or GPClassifier returns"
+            )
+        return self._reach()
 
     @property
     def mean(self) -> np.ndarray:
@@ -126,12 +163,12 @@ class Predictive:
     def log_prob(self, y: Any) -> np.ndarray:
         """log p(y), the log density (or probability) of a response at each row, of shape (rows,)."""
         y = self.likelihood.check_response(self._one_per_row(y))
-        return predictive_log_prob(self.likelihood, y, self.latent_mean, self.latent_var, self.row)
+        return predictive_log_prob(self.likelihood, y, self.latent_mean, self._var_with_nugget, self.row)
 
     def cdf(self, y: Any) -> np.ndarray:
         """P(Y ≤ y) at each row, of shape (rows,); y may be any number."""
         y = self._one_per_row(y)
-        return predictive_cdf(self.likelihood, y, self.latent_mean, self.latent_var, self.row)
+        return predictive_cdf(self.likelihood, y, self.latent_mean, self._var_with_nugget, self.row)
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         """Draws of y, of shape (n, rows). Rows are drawn independently of each other; see `joint_sample`.
@@ -141,7 +178,7 @@ class Predictive:
         (2, 4)
         """
         rng = np.random.default_rng(seed)
-        f = rng.normal(self.latent_mean, np.sqrt(self.latent_var), size=(n, len(self)))
+        f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(n, len(self)))
         return self.likelihood.sample(rng, f, **self.row)
 
     def joint_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
@@ -159,7 +196,8 @@ class Predictive:
         return out
 
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
-        """Draws of the whole surface f, of shape (n, rows): those behind `joint_sample` with the same seed."""
+        """Draws of the whole surface f, without the nugget, of shape (n, rows): those behind `joint_sample` with the
+        same seed, which adds a nugget to each row."""
         out = np.empty((check_count(n, "n"), len(self)))
         for draws, f in self._surfaces(n, two_streams(seed)[0]):
             out[draws] = f.T
@@ -222,7 +260,12 @@ class Predictive:
             for start in range(0, len(self), step):
                 rows = slice(start, start + step)
                 row = {name: values[rows] for name, values in self.row.items()}
-                yield draws, rows, self.likelihood.sample(noise, f[rows].T, **row)
+                yield draws, rows, self.likelihood.sample(noise, self._with_nugget(f[rows].T, rows, noise), **row)
+
+    def _with_nugget(self, f: np.ndarray, rows: slice, rng: np.random.Generator) -> np.ndarray:
+        """f (draws, rows) and a nugget of its own for each."""
+        nugget = self.nugget if self.nugget.ndim == 0 else self.nugget[rows]
+        return f + np.sqrt(nugget) * rng.standard_normal(f.shape) if np.any(nugget > 0.0) else f
 
     def _surfaces(self, n: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.ndarray]]:
         """Joint draws of f, shape (rows, draws), a few draws at a time."""
@@ -238,10 +281,10 @@ class Predictive:
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        return predictive_moments(self.likelihood, self.latent_mean, self.latent_var, self.row)
+        return predictive_moments(self.likelihood, self.latent_mean, self._var_with_nugget, self.row)
 
     def _quantile(self, q: float) -> np.ndarray:
-        return predictive_quantile(self.likelihood, q, self.latent_mean, self.latent_var, self.row)
+        return predictive_quantile(self.likelihood, q, self.latent_mean, self._var_with_nugget, self.row)
 
     def _one_per_row(self, y: Any) -> np.ndarray:
         y = np.asarray(y, dtype=np.float64)

@@ -13,6 +13,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.moments import predictive_moments
 from npvi.mixture import MixturePredictive
 from npvi.predictive import Predictive, two_streams
+from npvi.reach import Reach
 
 __all__ = ["VaryingNoisePredictive"]
 
@@ -34,10 +35,11 @@ class VaryingNoisePredictive(MixturePredictive):
     Parameters
     ----------
     likelihood : Likelihood that takes `noise_variance`
-    latent_mean, latent_var : arrays of shape (rows,), of f
-    log_noise_mean, log_noise_var : arrays of shape (rows,), of g
+    latent_mean, latent_var : arrays of shape (rows,), of f, without its nugget
+    log_noise_mean, log_noise_var : arrays of shape (rows,), of g at a new row: its nugget included
     joint, joint_log_noise : callables (n, rng) → array of shape (rows, n), optional
-        Joint draws of f and of g over all rows.
+        Joint draws of f, without its nugget, and of g, with its nugget, over all rows.
+    nugget, reach : of f, as in `Predictive`
 
     Examples
     --------
@@ -59,13 +61,15 @@ class VaryingNoisePredictive(MixturePredictive):
         log_noise_var: Any,
         joint: Joint | None = None,
         joint_log_noise: Joint | None = None,
+        nugget: Any = 0.0,
+        reach: Callable[[], Reach] | None = None,
     ) -> None:
         self.log_noise_mean: NDArray[np.float64] = np.asarray(log_noise_mean, dtype=np.float64)
         self.log_noise_var: NDArray[np.float64] = np.asarray(log_noise_var, dtype=np.float64)
         nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
         sd = np.sqrt(self.log_noise_var)
         rows = [{"noise_variance": _exp(self.log_noise_mean + sd * node)} for node in nodes]
-        parts = [Predictive(likelihood, latent_mean, latent_var, row, joint) for row in rows]
+        parts = [Predictive(likelihood, latent_mean, latent_var, row, joint, nugget, reach) for row in rows]
         super().__init__(parts, weights / weights.sum())
         self.joint, self.joint_log_noise = joint, joint_log_noise
         self.row = {"noise_variance": _exp(self.log_noise_mean + 0.5 * self.log_noise_var)}
@@ -80,11 +84,15 @@ class VaryingNoisePredictive(MixturePredictive):
 
     @property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
-        return predictive_moments(self.likelihood, self.latent_mean, self.latent_var, self.row)
+        return predictive_moments(self.likelihood, self.latent_mean, self._var_with_nugget, self.row)
+
+    @property
+    def reach(self) -> Reach:  # type: ignore[override]
+        return self.parts[0].reach  # f is the same in all of them
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         rng = np.random.default_rng(seed)
-        f = rng.normal(self.latent_mean, np.sqrt(self.latent_var), size=(n, len(self)))
+        f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(n, len(self)))
         g = rng.normal(self.log_noise_mean, np.sqrt(self.log_noise_var), size=(n, len(self)))
         return self.likelihood.sample(rng, f, noise_variance=_exp(g))
 
@@ -93,7 +101,7 @@ class VaryingNoisePredictive(MixturePredictive):
             return super()._quantile(q)
         # among logarithms, where the ends of all parts are numbers
         logarithms = Gaussian(self.likelihood.variance)
-        about = (self.latent_mean, self.latent_var, self.log_noise_mean, self.log_noise_var)
+        about = (self.latent_mean, self._var_with_nugget, self.log_noise_mean, self.log_noise_var)
         with np.errstate(over="ignore"):
             return np.exp(VaryingNoisePredictive(logarithms, *about)._quantile(q))
 
@@ -105,7 +113,8 @@ class VaryingNoisePredictive(MixturePredictive):
         for draws, f in self._surfaces(n, latent):
             assert self.joint_log_noise is not None  # where there is the one there is the other
             g = self.joint_log_noise(f.shape[1], noise)
-            yield draws, slice(None), self.likelihood.sample(noise, f.T, noise_variance=_exp(g.T))
+            f = self._with_nugget(f.T, slice(None), noise)
+            yield draws, slice(None), self.likelihood.sample(noise, f, noise_variance=_exp(g.T))
 
 
 def _exp(g: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -25,6 +25,13 @@ def test_score_of_counts(npvi, folder, survey, monkeypatch, rows):
     assert scores["mean_log_density"] == pytest.approx(expected, rel=1e-9)
     error = model.predict(new[["lon", "lat"]], exposure=new["hours"]) - new["count"]
     assert scores["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)))
+    assert scores["sum_seen"] == new["count"].sum()
+    assert scores["sum_predicted"] == pytest.approx(scores["sum_seen"] + error.sum())
+    assert scores["sum_lower"] < scores["sum_predicted"] < scores["sum_upper"]
+    assert scores["sum_rows_together"] == (rows == 100_000)
+    assert scores["rmse"] < scores["rmse_constant"]
+    assert scores["rmse_neighbors"] > 0.0
+    assert scores["warnings"] == []
     assert 0.3 < scores["coverage_0.5"] < 0.7
     assert scores["coverage_0.5"] < scores["coverage_0.9"] <= scores["coverage_0.95"]
 
@@ -35,7 +42,16 @@ def test_score_takes_target_and_exposure_from_the_fit(npvi):
     assert done.exit_code == 0
     assert "'hours' is taken as exposure, as in the fit" in done.stderr
     assert done.stdout.splitlines()[1:] == named.stdout.splitlines()[1:]
-    for text in ("mean log density", "RMSE", "50% intervals", "90% intervals", "95% intervals", "randomised"):
+    for text in (
+        "mean log density",
+        "RMSE",
+        "sum of means",
+        "simpler means",
+        "50% intervals",
+        "90% intervals",
+        "95% intervals",
+        "randomised",
+    ):
         assert text in done.stdout
 
 
@@ -45,6 +61,10 @@ def test_score_of_measurements_and_labels(npvi):
     assert done.exit_code == 0, done.output
     assert "right label" in done.stdout
     assert "Brier" in done.stdout
+    assert "sum of means" in done.stdout
+    scores = json.loads(npvi("score present.npvi test.csv --target present --json").stdout)
+    assert scores["brier"] < scores["brier_constant"]
+    assert 0 <= scores["sum_lower"] <= scores["sum_seen"] <= scores["sum_upper"] <= 60
 
 
 @pytest.mark.parametrize(

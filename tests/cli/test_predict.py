@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special
 
 import npvi as library
 
@@ -18,7 +19,7 @@ def test_columns_are_added_and_others_stay(npvi, folder, survey, tmp_path, monke
     assert done.exit_code == 0, done.output
     assert "60 rows predicted" in done.stderr
     out = pd.read_csv(tmp_path / "out.csv", dtype={"site": str})
-    assert out.columns.tolist() == [*survey.columns, "mean", "std", "lower", "upper"]
+    assert out.columns.tolist() == [*survey.columns, "mean", "std", "lower", "upper", "reach_distance", "prior_share"]
     before = (folder / "test.csv").read_text().splitlines()
     after = (tmp_path / "out.csv").read_text().splitlines()
     assert all(line.startswith(start) for start, line in zip(before, after, strict=True))
@@ -121,3 +122,26 @@ def test_table_without_rows(npvi, tmp_path):
     assert done.exit_code == 2
     assert "has no rows" in done.stderr
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_reach_and_what_a_probability_owes_to_the_nugget(npvi, survey, folder, tmp_path):
+    """Columns for how far a row is from the data; std and ends of a probability are those of E[link(f + e) | f]."""
+    far = survey[240:].assign(lon=lambda table: table["lon"] + np.where(np.arange(60) < 30, 0.0, 1000.0))
+    far.to_csv(tmp_path / "far.csv", index=False)
+    fit = "fit survey.csv --target present --classify --inputs lon,lat --neighbors 8 --length-scale 12 --no-learn"
+    assert npvi(f"{fit} --nugget 1.5 --save {{tmp}}/m.npvi").exit_code == 0
+    done = npvi("predict {tmp}/m.npvi {tmp}/far.csv --output {tmp}/out.parquet")
+    assert done.exit_code == 0, done.output
+    out = pd.read_parquet(tmp_path / "out.parquet")
+    dist = library.load(tmp_path / "m.npvi").predict_dist(far[["lon", "lat"]])
+    np.testing.assert_array_equal(out["reach_distance"], dist.reach.distance)
+    np.testing.assert_array_equal(out["prior_share"], dist.reach.prior_share)
+    assert out["prior_share"][30:].min() > 0.95
+    rng = np.random.default_rng(0)
+    e = np.sqrt(1.5) * rng.standard_normal(4000)
+    f = dist.latent_mean[0] + np.sqrt(dist.latent_var[0]) * rng.standard_normal(2000)
+    p = special.expit(f[:, None] + e).mean(axis=1)
+    assert out["mean"][0] == pytest.approx(p.mean(), abs=0.02)
+    assert out["std"][0] == pytest.approx(p.std(), abs=0.02)
+    assert out["lower"][0] == pytest.approx(np.quantile(p, 0.05), abs=0.03)
+    assert out["upper"][0] == pytest.approx(np.quantile(p, 0.95), abs=0.03)

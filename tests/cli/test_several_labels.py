@@ -38,7 +38,7 @@ def test_fit_predict_and_score(npvi, table, tmp_path, how):
     assert done.exit_code == 0, done.output
     out = pd.read_csv(tmp_path / "out.csv")
     columns = [f"p_{name}" for name in names]
-    assert out.columns.tolist()[-5:] == [*columns, "label", "probability"]
+    assert out.columns.tolist()[-7:] == [*columns, "label", "probability", "reach_distance", "prior_share"]
     places = table[["lon", "lat"]][240:]
     np.testing.assert_allclose(out[columns], model.predict_proba(places), rtol=1e-7)
     assert out["label"].tolist() == model.predict(places).tolist()

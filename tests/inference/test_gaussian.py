@@ -74,20 +74,19 @@ def test_little_and_much_noise(noise):
 @every_mean
 @pytest.mark.parametrize("kernel", ["rbf", "matern12"])
 def test_predictions_are_the_dense_ones_and_the_nugget_is_fresh(kernel, mean):
-    """At a training location the new row shares everything with the old but the nugget."""
+    """At a training location the new row shares everything with the old but the nugget, which is no part of f."""
     model, dense, X, cross = fitted(kernel, mean)
     Z = np.vstack([np.random.default_rng(0).uniform(size=(30, 2)), X, [[25.0, 25.0]]])
-    expected_mean, expected_variance = dense.predict(cross(Z), 1.7 + NUGGET)
+    expected_mean, expected_variance = dense.predict(cross(Z), 1.7)
     unknown = dense.what_the_constant_adds(cross(Z)) if mean == "constant" else np.zeros(len(Z))
     expected_variance = expected_variance + unknown
     dist = model.predict_dist(Z)
     np.testing.assert_allclose(dist.latent_mean, expected_mean, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(dist.latent_var, expected_variance, rtol=1e-8)
     np.testing.assert_allclose(dist.mean, expected_mean, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(dist.var, expected_variance + NOISE, rtol=1e-8)
-    at_training = dist.latent_var[30:-1]
-    assert np.all(at_training > NUGGET)  # it can't be known better than that, however many rows were seen there
-    assert dist.latent_var[-1] == pytest.approx(1.7 + NUGGET + unknown[-1])  # far from everything: the prior
+    np.testing.assert_allclose(dist.var, expected_variance + NUGGET + NOISE, rtol=1e-8)
+    assert dist.nugget == NUGGET
+    assert dist.latent_var[-1] == pytest.approx(1.7 + unknown[-1])  # far from everything: the prior
     assert dist.latent_mean[-1] == pytest.approx(dense.constant, rel=1e-7, abs=1e-12)
 
 

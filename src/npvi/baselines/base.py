@@ -168,8 +168,9 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
     # -- prediction ---------------------------------------------------------------------------------------------------
 
     def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
+        nugget = float(self.nugget_)
         parts = [
-            Predictive(self.likelihood_, mean, variance, row, self._no_joint_draws)
+            Predictive(self.likelihood_, mean, np.maximum(variance - nugget, 0.0), row, self._no_joint_draws, nugget)
             for mean, variance in marginals(self.posterior_, new_places(X))
         ]
         return parts[0] if len(parts) == 1 else MixturePredictive(parts, weights_of(self.posterior_))

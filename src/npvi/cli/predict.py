@@ -42,12 +42,14 @@ def predict(
 ) -> None:
     """Predict the target for the rows of a table.
 
-    The output has the table's columns and four new ones: [bold]mean[/bold] and [bold]std[/bold] of a
+    The output has the table's columns and six new ones: [bold]mean[/bold] and [bold]std[/bold] of a
     new observation, and [bold]lower[/bold] and [bold]upper[/bold], between which it falls with the
-    probability of --interval. Large tables are handled in pieces.
+    probability of --interval; [bold]reach_distance[/bold], how far away the nearest row of the fit
+    is, in length scales, and [bold]prior_share[/bold], how much of the variance before the data is
+    left: near 1 the prediction is nothing but the prior. Large tables are handled in pieces.
 
     For a classifier there are also [bold]label[/bold], the likelier of the two, and its
-    [bold]probability[/bold]; the other four are about the probability of the second label.
+    [bold]probability[/bold]; the first four are about the probability of the second label.
     With three or more labels there is a column with the probability of each instead of the
     four, such as [bold]p_oak[/bold].
 
@@ -85,7 +87,7 @@ def _names(model: Any) -> list[str]:
     names = ["mean", "std", "lower", "upper"]
     if len(getattr(model, "classes_", ())) > 2:
         names = [f"p_{label}" for label in model.classes_]
-    return [*names, "label", "probability"] if hasattr(model, "classes_") else names
+    return [*names, *(("label", "probability") if hasattr(model, "classes_") else ()), "reach_distance", "prior_share"]
 
 
 def _predict_rows(source: Source, frame: pd.DataFrame, level: float, prefix: str, as_text: bool) -> pd.DataFrame:
@@ -102,6 +104,7 @@ def _predict_rows(source: Source, frame: pd.DataFrame, level: float, prefix: str
     else:
         lower, upper = prediction.interval(level)
         columns = {"mean": prediction.mean, "std": prediction.std, "lower": lower, "upper": upper}
+    columns |= {"reach_distance": prediction.reach.distance, "prior_share": prediction.reach.prior_share}
     for name, values in columns.items():
         # eight digits are more than any model knows
         frame[prefix + name] = [f"{value:.8g}" for value in values] if as_text and values.dtype.kind == "f" else values
@@ -114,17 +117,26 @@ def _probabilities(model: Any, prediction: Any, level: float) -> dict[str, NDArr
 
     if len(model.classes_) > 2:
         p = prediction.probabilities
-        return {**dict(zip(_names(model), p.T)), "label": prediction.mode, "probability": p.max(axis=1)}
+        return {**dict(zip(_names(model)[: p.shape[1]], p.T)), "label": prediction.mode, "probability": p.max(axis=1)}
     link = prediction.likelihood.links[prediction.likelihood.link].mean_numpy
-    sd = np.sqrt(prediction.latent_var)
+    centre, sd, mean = prediction.latent_mean, np.sqrt(prediction.latent_var), prediction.mean
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    square = link(prediction.latent_mean[:, None] + sd[:, None] * nodes) ** 2 @ (weights / weights.sum())
-    mean, reach = prediction.mean, ndtri(0.5 * (1.0 + level)) * sd
+    weights = weights / weights.sum()
+    fresh = np.sqrt(prediction.nugget)
+
+    def probability_at(f: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of the second label where the surface is f: whatever the nugget of a row."""
+        if not np.any(fresh > 0.0):
+            return link(f)
+        return np.sum([w * link(f + fresh * node) for node, w in zip(nodes, weights)], axis=0)
+
+    square = sum(w * probability_at(centre + sd * node) ** 2 for node, w in zip(nodes, weights))
+    half = ndtri(0.5 * (1.0 + level)) * sd
     columns = {
         "mean": mean,
         "std": np.sqrt(np.maximum(square - mean**2, 0.0)),
-        "lower": link(prediction.latent_mean - reach),
-        "upper": link(prediction.latent_mean + reach),
+        "lower": probability_at(centre - half),
+        "upper": probability_at(centre + half),
     }
     if len(model.classes_) == 1:
         label, probability = np.zeros(len(mean), dtype=int), np.ones(len(mean))

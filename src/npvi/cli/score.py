@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -14,6 +15,9 @@ from npvi.cli.display import number, say, show_pairs, watching
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.models import Source, check_target, open_model
 from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
+
+if TYPE_CHECKING:
+    from npvi.diagnostics.means import Means
 
 __all__ = ["score"]
 
@@ -42,8 +46,10 @@ def score(
 
     [bold]log density[/bold] rewards predictions that put probability where the observations
     fell: higher is better, and only models of the same target can be compared.
-    [bold]RMSE[/bold] is the typical error of the mean. [bold]Intervals[/bold] of 90% should
-    hold 90% of the observations. More columns are those of the fit, where the table has them.
+    [bold]RMSE[/bold] is the typical error of the mean, beside that of a constant and of the mean of
+    the 20 nearest rows. [bold]Sum[/bold]: what the means add up to, and what was observed.
+    [bold]Intervals[/bold] of 90% should hold 90% of the observations. More columns are those of the
+    fit, where the table has them.
 
     \b
     [bold]Examples[/bold]
@@ -62,7 +68,9 @@ def score(
         if totals.left_out:
             say(f"{table}: left out {totals.left_out:,} rows with missing values")
         if as_json:
-            typer.echo(json.dumps(totals.scores()))
+            # JSON has no infinity
+            finite = {name: None if value in (np.inf, -np.inf) else value for name, value in totals.scores().items()}
+            typer.echo(json.dumps(finite))
         else:
             show_pairs(f"{model} on {table}", totals.shown())
 
@@ -71,13 +79,16 @@ class _Totals:
     """Sums over the rows seen so far."""
 
     def __init__(self, source: Source, target: str) -> None:
+        from npvi.diagnostics.means import MeansTally
+
         self.source, self.target = source, target
-        self.rows, self.seen, self.left_out = 0, 0, 0
+        self.rows, self.left_out = 0, 0
         self.log_density, self.squared_error, self.right = 0.0, 0.0, 0
         self.inside = np.zeros(len(_LEVELS))
         self.classes = getattr(source.model, "classes_", None)
         self.several = self.classes is not None and len(self.classes) > 2
         self.rng = np.random.default_rng(0)
+        self.tally = None if self.several else MeansTally(source.model)
 
     def add(self, frame: Any) -> None:
         from npvi.calibration import coverage, randomised_pit
@@ -102,9 +113,8 @@ class _Totals:
             self.right += int(((prediction.mean > 0.5) == (y > 0.5)).sum())
         self.rows += len(y)
         self.log_density += float(prediction.log_prob(y).sum())
-        seen = extras.get("censored", np.zeros(len(y))) == 0.0  # of the others nobody knows the error
-        self.seen += int(seen.sum())
-        self.squared_error += float(((prediction.mean - y) ** 2)[seen].sum())
+        assert self.tally is not None
+        self.tally.add(X, y, prediction)
 
     def _add_labels(self, prediction: Any, y: NDArray) -> None:
         """Of three or more labels."""
@@ -114,12 +124,36 @@ class _Totals:
         self.log_density += float(prediction.log_prob(y).sum())
         self.squared_error += float(((prediction.probabilities - (y[:, None] == prediction.classes)) ** 2).sum())
 
-    def scores(self) -> dict[str, float]:
-        scores = {"rows": self.rows, "mean_log_density": self.log_density / self.rows}
-        if self.classes is not None:
+    @cached_property
+    def means(self) -> Means:
+        """Of numbers and two labels."""
+        assert self.tally is not None
+        return self.tally.result()
+
+    @property
+    def warning(self) -> str | None:
+        """What to do where means can't be used."""
+        from npvi.diagnostics.advice import about_means
+
+        model = getattr(self.source.model, "model_", self.source.model)
+        return about_means(self.means, model.likelihood_, getattr(model, "hyperprior", None) is not None)
+
+    def scores(self) -> dict[str, Any]:
+        scores: dict[str, Any] = {"rows": self.rows, "mean_log_density": self.log_density / self.rows}
+        if self.several:
             return {**scores, "accuracy": self.right / self.rows, "brier": self.squared_error / self.rows}
-        scores["rmse"] = float(np.sqrt(self.squared_error / max(self.seen, 1)))
-        return {**scores, **{f"coverage_{level:g}": total / self.rows for level, total in zip(_LEVELS, self.inside)}}
+        means = self.means
+        errors = {"": means.rmse, "_constant": means.rmse_constant, "_neighbors": means.rmse_neighbors}
+        if self.classes is not None:
+            scores["accuracy"] = self.right / self.rows
+            scores |= {f"brier{name}": error**2 for name, error in errors.items()}
+        else:
+            scores |= {f"rmse{name}": error for name, error in errors.items()}
+            scores |= {f"coverage_{level:g}": total / self.rows for level, total in zip(_LEVELS, self.inside)}
+        lower, upper = means.sum_interval
+        scores |= {"sum_seen": means.sum_seen, "sum_predicted": means.sum_predicted, "sum_lower": lower}
+        scores |= {"sum_upper": upper, "sum_rows_together": means.together}
+        return {**scores, "warnings": [self.warning] if self.warning else []}
 
     def shown(self) -> dict[str, str]:
         scores = self.scores()
@@ -128,10 +162,27 @@ class _Totals:
             pairs["right label"] = f"{scores['accuracy']:.1%}"
             what = "probability" if not self.several else "probabilities, summed over the labels"
             pairs["Brier score"] = f"{scores['brier']:.4f} (mean squared error of the {what}; lower is better)"
-            return pairs
+            if self.several:
+                return pairs
+            pairs["… of simpler means"] = (
+                f"{scores['brier_constant']:.4f} a constant, {scores['brier_neighbors']:.4f} the mean of the 20 "
+                "nearest rows"
+            )
+            return pairs | self._sum()
         pairs["RMSE"] = f"{scores['rmse']:.4g} (typical error of the mean, in the target's units)"
+        pairs["… of simpler means"] = (
+            f"{scores['rmse_constant']:.4g} a constant, {scores['rmse_neighbors']:.4g} the mean of the 20 nearest rows"
+        )
+        pairs |= self._sum()
         for level in _LEVELS:
             pairs[f"{level:.0%} intervals"] = f"hold {scores[f'coverage_{level:g}']:.1%} of the observations"
         if self.source.model.likelihood_.support.discrete:
             pairs["about intervals"] = "randomised at their ends, because whole numbers cannot fill 90 % exactly"
         return pairs
+
+    def _sum(self) -> dict[str, str]:
+        lower, upper = (number(end) for end in self.means.sum_interval)
+        how = "" if self.means.together else ", rows taken as independent"
+        what = f"{number(self.means.sum_predicted)}, observed {number(self.means.sum_seen)}"
+        pairs = {"sum of means": f"{what} (expected between {lower} and {upper}: 90 %{how})"}
+        return pairs | ({"take care": self.warning} if self.warning else {})

@@ -1,7 +1,8 @@
 """Is a fitted model any good? Scores, calibration, what the residuals still hold, and warnings in words."""
 
 from npvi.diagnostics.diagnosis import Diagnosis, diagnose
-from npvi.diagnostics.kernel_range import Reach, reach
+from npvi.diagnostics.kernel_range import KernelRange, range_of
+from npvi.diagnostics.means import Means
 from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
 from npvi.diagnostics.residuals import Correlogram, correlogram
 from npvi.diagnostics.scores import Scores, score
@@ -9,12 +10,13 @@ from npvi.diagnostics.scores import Scores, score
 __all__ = [
     "Correlogram",
     "Diagnosis",
-    "Reach",
+    "KernelRange",
+    "Means",
     "Refit",
     "Scores",
     "correlogram",
     "diagnose",
-    "reach",
+    "range_of",
     "refit_with_more_neighbors",
     "score",
 ]

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.diagnostics.kernel_range import Reach
+from npvi.diagnostics.kernel_range import KernelRange
+from npvi.diagnostics.means import NEIGHBORS, Means
 from npvi.diagnostics.refit import Refit
 from npvi.diagnostics.residuals import Correlogram
+from npvi.likelihoods import Likelihood
 from npvi.places import number_places
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "about_bounds",
     "about_convergence",
     "about_coverage",
+    "about_means",
     "about_neighbors",
     "about_range",
     "about_residuals",
@@ -125,6 +128,47 @@ def about_bias(pit: NDArray[np.float64]) -> str | None:
     return f"predictions are too {size}: {_percent(share)} of the responses are {side} the predictive median"
 
 
+def about_means(means: Means, likelihood: Likelihood, weak: bool = True) -> str | None:
+    """Means that can't be used, and what to use instead; `weak` says whether hyper-parameters had a prior.
+
+    >>> from npvi.likelihoods import Poisson
+    >>> means = Means(500, 8968.0, 28170.0, (21000.0, 40000.0), True, 38.8, 9.6, 7.2)
+    >>> print(about_means(means, Poisson(), weak=False))  # doctest: +NORMALIZE_WHITESPACE
+    predicted means sum to 28,170 where 8,968 was seen, and are off by 38.8 (RMSE; the mean of the 20 nearest rows 7.2):
+    they explode where the variance of f is large, which exp makes part of the mean. Use medians, quantile(0.5), or fit
+    again with likelihoods.Poisson(link='softplus'), or with hyperprior='weak'
+    """
+    found = []
+    if means.sum_off:
+        found.append(f"sum to {_sum(means.sum_predicted)} where {_sum(means.sum_seen)} was seen")
+    if means.worse_than_neighbors:
+        error = f"{means.rmse:.3g} (RMSE; the mean of the {NEIGHBORS} nearest rows {means.rmse_neighbors:.3g})"
+        found.append(f"are off by {error}")
+    if not found:
+        return None
+    what = "predicted means " + ", and ".join(found)
+    link = getattr(likelihood, "link", None)
+    if likelihood.support.invalid(np.array([-1.0, 1e9])).tolist() != [True, False] or link == "softplus":
+        return (
+            f"{what}: try another kernel or other inputs, and check that these rows are like those of the fit; "
+            "medians, quantile(0.5), suffer less from single rows"
+        )
+    refit = []
+    if "softplus" in likelihood.links:
+        refit.append(f"with likelihoods.{type(likelihood).__name__}(link='softplus')")
+    if not weak:
+        refit.append("with hyperprior='weak'")
+    again = f", or fit again {', or '.join(refit)}" if refit else ""
+    return (
+        f"{what}: they explode where the variance of f is large, which exp makes part of the mean. Use medians, "
+        f"quantile(0.5){again}"
+    )
+
+
+def _sum(value: float) -> str:
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
 def about_residuals(found: Correlogram) -> str | None:
     """Structure that the model has left in the residuals.
 
@@ -157,10 +201,10 @@ def about_spread(sizes: Correlogram, residuals: Correlogram, varying: bool) -> s
     return "residuals are larger in some places than in others" + (": try VaryingNoiseRegressor" if varying else "")
 
 
-def about_range(found: Reach) -> str | None:
+def about_range(found: KernelRange) -> str | None:
     """A kernel that hardly reaches from one training point to the next.
 
-    >>> about_range(Reach(distance=0.13, spacing=0.1, ratio=1.3))
+    >>> about_range(KernelRange(distance=0.13, spacing=0.1, ratio=1.3))
     'the range of the kernel (0.13) is only 1.3 times the spacing of the training points (0.1)'
     """
     if not found.ratio < 2.0:

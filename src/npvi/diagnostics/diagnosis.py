@@ -12,7 +12,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from npvi.diagnostics import advice
-from npvi.diagnostics.kernel_range import Reach, reach
+from npvi.diagnostics.kernel_range import KernelRange, range_of
+from npvi.diagnostics.means import Means
 from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
 from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
@@ -42,8 +43,9 @@ class Diagnosis:
     pit : (rows,) randomised probability integral transform, uniform if the predictions are right.
     pit_distance : largest distance between the distribution function of `pit` and that of uniform numbers.
     pit_pvalue : p-value of the Kolmogorov-Smirnov test that `pit` is uniform.
+    means : sum and error of the predicted means, beside what was seen and simpler means.
     correlogram : correlation of the normal scores of `pit` against distance.
-    reach : the distance at which the kernel's correlation falls to 0.05, against the spacing of the training points.
+    range : the distance at which the kernel's correlation falls to 0.05, against the spacing of the training points.
     refit : what twice the neighbours change; None unless asked for.
     warnings : list of sentences; empty where nothing is wrong.
     """
@@ -57,8 +59,9 @@ class Diagnosis:
     pit: NDArray[np.float64]
     pit_distance: float
     pit_pvalue: float
+    means: Means
     correlogram: Correlogram
-    reach: Reach
+    range: KernelRange
     refit: Refit | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -163,7 +166,7 @@ def diagnose(
         places, residuals = kernel.coordinates(points), normal_scores(scores.pit)
         found = correlogram(places, residuals, n_bins=n_bins, seed=seed)
         sizes = correlogram(places, np.abs(residuals), n_bins=n_bins, seed=seed)
-        far = reach(kernel, training, seed)
+        far = range_of(kernel, training, seed)
     more = None if again is None else refit_with_more_neighbors(model, *again, seed=seed)
     sentences = [
         advice.about_convergence(model.fit_info_),
@@ -174,6 +177,7 @@ def diagnose(
         advice.about_neighbors(more),
         advice.about_coverage(scores.coverage, len(response)),
         advice.about_bias(scores.pit),
+        advice.about_means(scores.means, model.likelihood_, getattr(model, "hyperprior", None) is not None),
         advice.about_residuals(found),
         advice.about_spread(sizes, found, judged is model and _could_vary(model)),
     ]
@@ -182,7 +186,7 @@ def diagnose(
         rows=len(response),
         **vars(scores),
         correlogram=found,
-        reach=far,
+        range=far,
         refit=more,
         warnings=[sentence for sentence in sentences if sentence],
     )

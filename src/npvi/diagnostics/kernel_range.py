@@ -11,7 +11,7 @@ from npvi.graph import NeighborIndex
 from npvi.kernels import Kernel, diagonal, evaluate
 from npvi.places import number_places
 
-__all__ = ["Reach", "reach"]
+__all__ = ["KernelRange", "range_of"]
 
 #: correlation at which the kernel's range ends
 _END = 0.05
@@ -22,7 +22,7 @@ _STEPS = np.geomspace(1e-3, 1e5, 161)
 
 
 @dataclass(frozen=True)
-class Reach:
+class KernelRange:
     """The range of a kernel.
 
     Distances are as the kernel measures them: in the units of the inputs (kilometres for `Sphere`) where one length
@@ -40,7 +40,7 @@ class Reach:
     ratio: float
 
 
-def reach(kernel: Kernel, X: NDArray[np.float64], seed: int = 0) -> Reach:
+def range_of(kernel: Kernel, X: NDArray[np.float64], seed: int = 0) -> KernelRange:
     """Walk from some of the points towards their nearest neighbour and beyond, until the correlation is 0.05.
 
     Nothing is assumed about the kernel, so sums and products work too.
@@ -49,16 +49,16 @@ def reach(kernel: Kernel, X: NDArray[np.float64], seed: int = 0) -> Reach:
     --------
     >>> from npvi.kernels import RBF, Constant
     >>> X = np.linspace(0.0, 10.0, 101)[:, None]
-    >>> found = reach(RBF(length_scale=0.5), X)
+    >>> found = range_of(RBF(length_scale=0.5), X)
     >>> round(found.distance, 3), round(found.spacing, 3), round(found.ratio, 2)  # 0.5 · √(2 log 20) = 1.224
     (1.224, 0.1, 12.24)
-    >>> reach(RBF(length_scale=0.5) + Constant(1.0), X).distance  # never below 0.5
+    >>> range_of(RBF(length_scale=0.5) + Constant(1.0), X).distance  # never below 0.5
     inf
     """
     coordinates = kernel.coordinates(X)
     _, distinct = np.unique(number_places(coordinates), return_index=True)
     if len(distinct) < 2:
-        return Reach(np.nan, np.nan, np.nan)
+        return KernelRange(np.nan, np.nan, np.nan)
     places = distinct
     if len(places) > _PLACES:
         places = np.random.default_rng(seed).choice(places, _PLACES, replace=False)
@@ -67,7 +67,7 @@ def reach(kernel: Kernel, X: NDArray[np.float64], seed: int = 0) -> Reach:
     spacing = np.linalg.norm(coordinates[neighbor] - coordinates[places], axis=1)
     start, step = X[places], X[neighbor] - X[places]
     steps = _steps_to_end(kernel, start, step)
-    return Reach(float(np.median(steps * spacing)), float(np.median(spacing)), float(np.median(steps)))
+    return KernelRange(float(np.median(steps * spacing)), float(np.median(spacing)), float(np.median(steps)))
 
 
 def _steps_to_end(kernel: Kernel, start: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:

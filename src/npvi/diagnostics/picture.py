@@ -78,7 +78,7 @@ def _draw_correlogram(axis: Any, found: Diagnosis) -> None:
         limit = min(1.05, max(0.2, 1.1 * float(np.max(np.abs(table.correlation) + 2.0 * table.error))))
         axis.set_ylim(-limit, limit)
         low, high = axis.get_xlim()
-        _mark_range(axis, found.reach.distance, low, high)
+        _mark_range(axis, found.range.distance, low, high)
         _plain_ticks(axis, 1.4 * shown[0] if same_place else low, high, shown[0] if same_place else None)
     axis.set(xlabel="distance between rows", ylabel="correlation of residuals")
     _title(axis, "What is left in the residuals", "0 is right; bars: two standard errors")

@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.utils import _safe_indexing
 
 from npvi.calibration import coverage, crps_of_draws, randomised_pit
+from npvi.diagnostics.means import Means, MeansTally
 from npvi.likelihoods import Gaussian
 from npvi.predictive import Predictive
 
@@ -38,6 +39,7 @@ class Scores:
     pit : (rows,) where each response falls in its own predictive distribution; uniform if the predictions are right.
     pit_distance : largest distance between the distribution function of `pit` and that of uniform numbers.
     pit_pvalue : p-value of the Kolmogorov-Smirnov test that `pit` is uniform.
+    means : sum and error of the predicted means, beside what was seen and simpler means.
     """
 
     log_density: float
@@ -47,6 +49,7 @@ class Scores:
     pit: NDArray[np.float64]
     pit_distance: float
     pit_pvalue: float
+    means: Means
 
 
 def score(model: Any, X: Any, y: NDArray[np.float64], extras: dict[str, Any], draws: int, seed: int) -> Scores:
@@ -65,10 +68,13 @@ def score(model: Any, X: Any, y: NDArray[np.float64], extras: dict[str, Any], dr
     rng = np.random.default_rng(seed)
     pit = np.empty(len(y))
     sums, counts = np.zeros(3), np.zeros(3)
+    tally = MeansTally(model)
     for start in range(0, len(y), _ROWS):
         rows = np.arange(start, min(start + _ROWS, len(y)))
         chunk = {name: take(values, rows) for name, values in extras.items()}
-        prediction = model.predict_dist(_safe_indexing(X, rows), **chunk)
+        inputs = _safe_indexing(X, rows)
+        prediction = model.predict_dist(inputs, **chunk)
+        tally.add(inputs, y[rows], prediction)
         pit[rows] = randomised_pit(prediction, y[rows], rng)
         lower, upper = prediction.interval(INTERVAL)
         width = scoringrules.interval_score(y[rows], lower, upper, 1.0 - INTERVAL, backend="numpy")
@@ -87,6 +93,7 @@ def score(model: Any, X: Any, y: NDArray[np.float64], extras: dict[str, Any], dr
         pit=pit,
         pit_distance=float(uniform.statistic),
         pit_pvalue=float(uniform.pvalue),
+        means=tally.result(),
     )
 
 

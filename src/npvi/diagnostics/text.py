@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from npvi.diagnostics.means import NEIGHBORS
+
 if TYPE_CHECKING:
     from npvi.diagnostics.diagnosis import Diagnosis
 
@@ -17,7 +19,7 @@ _WIDTH = 100
 
 def report(found: Diagnosis) -> str:
     """All numbers of a diagnosis and its warnings, as lines of text."""
-    parts = [_scores(found), _intervals(found), _residuals(found), _range(found), _warnings(found)]
+    parts = [_scores(found), _means(found), _intervals(found), _residuals(found), _range(found), _warnings(found)]
     title = textwrap.fill(f"{' '.join(found.model.split())} on {found.rows:,} rows", _WIDTH, subsequent_indent="  ")
     return "\n\n".join([title, *("\n".join(lines) for lines in parts if lines)])
 
@@ -29,6 +31,25 @@ def _scores(found: Diagnosis) -> list[str]:
         f"  CRPS                 {found.crps:>10.4g}   lower is better, in the units of the response",
         f"  90 % interval score  {found.interval_score:>10.4g}   lower is better, in the units of the response",
     ]
+
+
+def _means(found: Diagnosis) -> list[str]:
+    means = found.means
+    if not means.rows:
+        return []
+    lower, upper = (_number(end) for end in means.sum_interval)
+    how = "" if means.together else ", rows taken as independent"
+    return [
+        "Means",
+        f"  their sum            {_number(means.sum_predicted):>10}   seen {_number(means.sum_seen)}, expected between "
+        f"{lower} and {upper} (90 %{how})",
+        f"  RMSE                 {means.rmse:>10.4g}   a constant {means.rmse_constant:.4g}, the mean of the "
+        f"{NEIGHBORS} nearest rows {means.rmse_neighbors:.4g}",
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def _intervals(found: Diagnosis) -> list[str]:
@@ -53,15 +74,15 @@ def _residuals(found: Diagnosis) -> list[str]:
 
 
 def _range(found: Diagnosis) -> list[str]:
-    reach = found.reach
-    if np.isnan(reach.ratio):
+    far = found.range
+    if np.isnan(far.ratio):
         return []
-    if np.isinf(reach.distance):
+    if np.isinf(far.distance):
         return ["Range of the kernel", "  its correlation never falls to 0.05"]
     return [
         "Range of the kernel",
-        f"  its correlation falls to 0.05 at distance {reach.distance:.3g}, {reach.ratio:.3g} times the spacing of the "
-        f"training points ({reach.spacing:.3g})",
+        f"  its correlation falls to 0.05 at distance {far.distance:.3g}, {far.ratio:.3g} times the spacing of the "
+        f"training points ({far.spacing:.3g})",
     ]
 
 

@@ -17,6 +17,7 @@ from npvi.estimators.extending import extend
 from npvi.estimators.fitting import NEVER, Clock, choose, companion_of, fit_by_grid, task_of
 from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
+from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
 from npvi.inference import Start, Trend
 from npvi.inference.learning import Model
@@ -126,7 +127,9 @@ class BaseGP(Predicts, BaseEstimator):
         """
         X, y = validation.check_response(self, X, y)
         weight = validation.check_weights(sample_weight, X)
-        return self._fit(X, self._encode(y), weight, per_row(exposure, trials, noise_variance, censored))
+        self._fit(X, self._encode(y), weight, per_row(exposure, trials, noise_variance, censored))
+        warn_about_sums(self)
+        return self
 
     def _fit(
         self,
@@ -171,7 +174,7 @@ class BaseGP(Predicts, BaseEstimator):
         self.basis_, self._said = ordered.basis, task.said
         self.coefficient_precision_ = model.coefficient_precision
         self.elbo_, self.n_iter_ = fit.elbo, max(1, fit.info["n_iter"])
-        self.fit_info_ = {**fit.info, "seconds": clock.laps}
+        self.fit_info_ = {**fit.info, "seconds": clock.laps, **sums_at_training_rows(self)}
         self.companion_, self.companion_weight_ = None, 0.0
         if chosen.learned is not None:
             self.fit_info_ |= {"learning": chosen.learned.info, "at_bound": chosen.learned.info["at_bound"]}
@@ -246,7 +249,8 @@ class BaseGP(Predicts, BaseEstimator):
         kept: dict[str, Any] = {
             name: self.fit_info_[name] for name in ("learning", "at_bound") if name in self.fit_info_
         }
-        self.fit_info_ = {**fit.info, **kept, "seconds": self.fit_info_["seconds"]}
+        self.fit_info_ = {**fit.info, **kept, "seconds": self.fit_info_["seconds"], **sums_at_training_rows(self)}
+        warn_about_sums(self)
         if self.companion_ is not None:
             self.companion_.update(*given)
         return self
@@ -305,7 +309,8 @@ class BaseGP(Predicts, BaseEstimator):
 
     def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
         latent = latent_at(self, X)
-        first = Predictive(self.likelihood_, latent.mean, latent.variance, row, latent.sampler(self))
+        about = (latent.sampler(self), latent.nugget, latent.reach(self))
+        first = Predictive(self.likelihood_, latent.mean, latent.variance, row, *about)
         if self.companion_ is None:
             return first
         second, share = self.companion_._predictive(X, row), self.companion_weight_

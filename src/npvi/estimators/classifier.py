@@ -127,8 +127,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
             of 1 for the second label and 0 for the first, where there are two.
         CategoricalPredictive
             where there are more: with ``probabilities``, ``mode``, ``log_prob(labels)``, ``sample(n, seed)``,
-            ``latent_mean`` and ``latent_var`` of each row and label, and ``joint_sample(n, seed)`` of all rows
-            together.
+            ``latent_mean`` and ``latent_var`` (without the nugget) of each row and label, ``reach``, and
+            ``joint_sample(n, seed)`` of all rows together.
         """
         return super().predict_dist(X, exposure, trials, noise_variance, censored)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +14,7 @@ from npvi import progress
 from npvi.graph.tree import build_tree
 from npvi.joint import JointSampler
 from npvi.parallel import threads
+from npvi.reach import Reach, reach_of
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
@@ -27,15 +30,23 @@ _ROWS = 2**16
 
 @dataclass(frozen=True)
 class Latent:
-    """f at new rows: what the process and the mean function see of them, means and variances."""
+    """f at new rows: what the process and the mean function see of them, means and variances.
+
+    The variance is that of the surface; a response has the nugget of its row besides.
+    """
 
     places: NDArray[np.float64]
     basis: NDArray[np.float64]
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
+    nugget: float
 
-    def sampler(self, model: BaseGP) -> JointSampler:
-        """Draws of f at all of the rows together."""
+    def reach(self, model: BaseGP) -> Callable[[], Reach]:
+        """How far the rows are from the data, once it is asked for."""
+        return partial(reach_of, model.prior_, self.places, self.variance, model.n_jobs)
+
+    def sampler(self, model: BaseGP, nugget: bool = False) -> JointSampler:
+        """Draws of f at all of the rows together, with or without the nugget."""
         return JointSampler(
             model.prior_,
             model.posterior_,
@@ -45,11 +56,12 @@ class Latent:
             model.n_jobs,
             model.trend_,
             self.basis,
+            nugget,
         )
 
 
 def latent_at(model: BaseGP, X: NDArray[np.float64]) -> Latent:
-    """Means and variances of f at new rows; with a column per class where there are several."""
+    """Means and variances of f at new rows, without the nugget; with a column per class where there are several."""
     places, basis = model.linear_part_.places(X), model.linear_part_.basis(X)
     coefficients = model.trend_.coefficients
     residual = model.posterior_.mean - model.basis_ @ coefficients
@@ -66,4 +78,5 @@ def latent_at(model: BaseGP, X: NDArray[np.float64]) -> Latent:
             unsure += model.trend_.projected_variance(basis[rows], given)
             variance[rows] = (given.variance + unsure.T).T
             progress.report("predict", rows=min(len(X), start + _ROWS), of=len(X))
-    return Latent(places, basis, mean, variance)
+    nugget = model.prior_.nugget
+    return Latent(places, basis, mean, np.maximum(variance - nugget, 0.0), nugget)

@@ -21,7 +21,8 @@ __all__ = ["predictive"]
 
 def predictive(model: BaseGP, classes: NDArray, latent: Latent) -> CategoricalPredictive:
     """The distribution of the labels at new rows."""
-    return CategoricalPredictive(classes, latent.mean, latent.variance, _ClassSampler(model, latent))
+    about = (_ClassSampler(model, latent), latent.nugget, latent.reach(model))
+    return CategoricalPredictive(classes, latent.mean, latent.variance, *about)
 
 
 class _ClassSampler:

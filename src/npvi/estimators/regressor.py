@@ -28,9 +28,10 @@ class GPRegressor(PredictsNumbers, BaseGP):
         starts, unless they say more: ``npvi.fixed(0.5)``, ``npvi.bounded(0.5, 0.1, 2.0)``,
         ``npvi.positive(0.5, prior=(0.0, 1.0))``.
     nugget : float or None
-        Variance on the diagonal, part of f and fresh for every row. Points that share a location need it positive; for
-        counts it is overdispersion. None: learned (10⁻⁴ where nothing is); with Gaussian noise, which it can't be told
-        from, tiny.
+        Variance on the diagonal, fresh for every row: what rows at one place don't have in common, besides the noise.
+        Points that share a location need it positive; for counts it is overdispersion. In predictions it is part of the
+        response, not of f (``latent_var``). None: learned (10⁻⁴ where nothing is); with Gaussian noise, which it can't
+        be told from, tiny.
     mean : {"constant", "linear", "zero"}
         Prior mean of f: a constant, which is learned; a linear function of the covariates (of all columns, where
         `coords` leaves none over); or zero. Covariates are part of it in any case.
@@ -90,7 +91,8 @@ class GPRegressor(PredictsNumbers, BaseGP):
         The evidence lower bound of all data, every constant included.
     fit_info_ : dict
         The bound and both residuals after every iteration, what the fit guarantees, what the solver did, how learning
-        went, the parameters that ended at a bound, seconds per stage.
+        went, the parameters that ended at a bound, seconds per stage; what was seen in all training rows and what the
+        model expects there (``sum_seen``, ``sum_expected``, and ``sum_error``, the standard error of the latter).
     kernel_, likelihood_, nugget_ : those used, learned or given.
     posterior_ : the posterior at the training points, in the order of ``graph_.order``.
     graph_ : the graph.

@@ -180,13 +180,15 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
             return _with_noise_std(self.model_.predict_dist(X), np.sqrt(self.likelihood_.variance))  # type: ignore[attr-defined]
         rows = validation.check_inputs(self, X, reset=False)
         log_noise = latent_at(self.noise_model_, rows)
-        of_noise = (log_noise.mean, log_noise.variance)
-        joint = log_noise.sampler(self.noise_model_)
+        of_noise = (log_noise.mean, log_noise.variance + log_noise.nugget)  # that of a new response
+        joint = log_noise.sampler(self.noise_model_, nugget=True)
         parts = []
         for model in (self.model_, self.model_.companion_):
             if model is not None:
                 f = latent_at(model, rows)
-                here = VaryingNoisePredictive(model.likelihood_, f.mean, f.variance, *of_noise, f.sampler(model), joint)
+                of_f = (model.likelihood_, f.mean, f.variance)
+                draws = (f.sampler(model), joint)
+                here = VaryingNoisePredictive(*of_f, *of_noise, *draws, nugget=f.nugget, reach=f.reach(model))
                 parts.append(here)
         if len(parts) == 1:
             return parts[0]

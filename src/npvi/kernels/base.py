@@ -88,6 +88,16 @@ class Kernel(Parametrised):
             return frames[0].points
         return np.hstack([points * np.sqrt(precision) for points, precision in frames])
 
+    def scaled_coordinates(self, X: np.ndarray) -> np.ndarray:
+        """The same in units of length scales throughout, also where `coordinates` leaves them out; the inputs
+        themselves where there is no length scale.
+
+        Of a sum or product, whose parts have a length scale each in the same space, squared distances add.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        frames = self.frames(X).values()
+        return np.hstack([points * np.sqrt(precision) for points, precision in frames]) if frames else X
+
     def __add__(self, other: Any) -> Kernel:
         from npvi.kernels.composition import Sum  # composition.py imports this module
         from npvi.kernels.linear import Constant

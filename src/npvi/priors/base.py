@@ -67,9 +67,14 @@ class Joint(Protocol):
     """f at new points, all together, given f at the old ones."""
 
     def draw(
-        self, f: NDArray[np.float64], rng: np.random.Generator, offset: NDArray[np.float64] | float = 0.0
+        self,
+        f: NDArray[np.float64],
+        rng: np.random.Generator,
+        offset: NDArray[np.float64] | float = 0.0,
+        nugget: bool = True,
     ) -> NDArray[np.float64]:
-        """One draw (M, S) for each draw f (N, S) at the old points; `offset` is a number, (M,) or (M, S)."""
+        """One draw (M, S) for each draw f (N, S) at the old points; `offset` is a number, (M,) or (M, S); `nugget` says
+        whether each new point has its own."""
         ...
 
 
@@ -160,6 +165,10 @@ class Prior(Protocol):
 
     def conditional_of_last(self, Z: NDArray[np.float64], graph: Graph) -> Conditional:
         """The same for Z that are the last points of an extended graph, about as well."""
+        ...
+
+    def nearest(self, Z: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Position of the nearest old point to each new one, as the kernel measures distance."""
         ...
 
     def joint(self, Z: NDArray[np.float64], n_neighbors: int | None = None) -> Joint:

@@ -87,7 +87,11 @@ class JointPrediction:
         return noise
 
     def draw(
-        self, f: NDArray[np.float64], rng: np.random.Generator, offset: NDArray[np.float64] | float = 0.0
+        self,
+        f: NDArray[np.float64],
+        rng: np.random.Generator,
+        offset: NDArray[np.float64] | float = 0.0,
+        nugget: bool = True,
     ) -> NDArray[np.float64]:
         """One draw of f at the new points for each draw at the training points.
 
@@ -95,6 +99,7 @@ class JointPrediction:
         ----------
         f : (N, S) draws at the training points in the graph's order, without the mean function's part.
         offset : the mean function's part at the new points: a number, (M,) or (M, S).
+        nugget : whether to draw f or g, without the nugget (but for the part that g keeps).
 
         Returns
         -------
@@ -103,20 +108,20 @@ class JointPrediction:
         m, s = len(self.visit), f.shape[1]
         offset = np.asarray(offset, dtype=np.float64)
         offset = np.broadcast_to(offset[:, None] if offset.ndim == 1 else offset, (m, s))
-        deviation = np.sqrt(self.fresh_variance)
+        deviation = np.sqrt(self.fresh_variance) if nugget else 0.0
         draws = np.empty((m, s))
 
         def surface(rows: slice, stream: np.random.Generator) -> None:
             stream.standard_normal(out=draws[rows])
 
-        def nugget(rows: slice, stream: np.random.Generator) -> None:
+        def finish(rows: slice, stream: np.random.Generator) -> None:
             draws[rows] += offset[rows]
             if deviation > 0.0:
                 draws[rows] += deviation * stream.standard_normal(draws[rows].shape)
 
         _in_streams(surface, m, rng)
         self.propagate(f, draws)
-        _in_streams(nugget, m, rng)
+        _in_streams(finish, m, rng)
         return draws
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.spatial.distance import cdist
 
-from npvi.graph import Graph
+from npvi.graph import Graph, NeighborIndex
 from npvi.kernels import Kernel, Stationary, diagonal, evaluate_distances, matrix
 from npvi.posteriors import Posterior
 from npvi.posteriors.projection import projected_covariance
@@ -126,10 +126,14 @@ class LowRank:
         """The same, for the last points of an extended graph."""
         return self.conditional(Z)
 
+    def nearest(self, Z: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Position of the nearest point of X to each new one."""
+        return self._index.query(self.kernel.coordinates(Z), 1)[:, 0]
+
     def joint(self, Z: NDArray[np.float64], n_neighbors: int | None = None) -> LowRankJoint:
         """f at all new points together given f at X: given u they are independent."""
         features, variance, _ = self._given_inducing(Z)
-        return LowRankJoint(self, features, np.sqrt(variance))
+        return LowRankJoint(self, features, variance)
 
     def factor(self, site_precision: Vector, route: str = "woodbury") -> WoodburyFactor:
         """(P + W)⁻¹ in closed form."""
@@ -139,6 +143,10 @@ class LowRank:
     def inner(self) -> NDArray[np.float64]:
         """C, shape (M, M): the factor of the precision of u given f."""
         return raised_root(gram(self.features, 1.0 / self.own_variance))
+
+    @cached_property
+    def _index(self) -> NeighborIndex:
+        return NeighborIndex(self.kernel.coordinates(self.X))
 
     @cached_property
     def loadings(self) -> NDArray[np.float64]:

@@ -49,20 +49,25 @@ class LowRankJoint:
     ----------
     prior : of the old points.
     features : F_*, shape (rows, M)
-    deviation : standard deviations given u, shape (rows,)
+    variance : given u, the nugget included, shape (rows,)
     """
 
     prior: LowRank
     features: NDArray[np.float64]
-    deviation: NDArray[np.float64]
+    variance: NDArray[np.float64]
 
     def draw(
-        self, f: NDArray[np.float64], rng: np.random.Generator, offset: NDArray[np.float64] | float = 0.0
+        self,
+        f: NDArray[np.float64],
+        rng: np.random.Generator,
+        offset: NDArray[np.float64] | float = 0.0,
+        nugget: bool = True,
     ) -> NDArray[np.float64]:
         """One draw (rows, S) for each draw f (N, S) at the old points; `offset` is a number, (rows,) or (rows, S)."""
         said = self.prior.summary(f)
         u = solve_triangular(self.prior.inner, said + rng.standard_normal(said.shape), lower=True, trans="T")
-        draws = self.deviation[:, None] * rng.standard_normal((len(self.features), f.shape[1]))
+        variance = self.variance if nugget else np.maximum(self.variance - self.prior.nugget, 0.0)
+        draws = np.sqrt(variance)[:, None] * rng.standard_normal((len(self.features), f.shape[1]))
         draws += self.features @ u
         offset = np.asarray(offset, dtype=np.float64)
         return draws + (offset[:, None] if offset.ndim == 1 else offset)

@@ -143,6 +143,10 @@ class NNGP:
         weights, variance = conditionals(self.kernel, self.nugget, self.X, neighbors, Z)
         return NeighborConditional(neighbors, weights, np.maximum(variance, 0.0))
 
+    def nearest(self, Z: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Position of the nearest point of X to each new one."""
+        return self._index.query(self.kernel.coordinates(Z), 1)[:, 0]
+
     def joint(self, Z: NDArray[np.float64], n_neighbors: int | None = None) -> JointPrediction:
         """f at all new points together given f at X, each with its own nugget."""
         return JointPrediction(self, Z, n_neighbors)

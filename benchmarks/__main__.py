@@ -14,6 +14,7 @@ _NAMES = (
     "flights",
     "defaults",
     "splits",
+    "links",
     "calibration",
     "recovery",
     "growth",

@@ -93,6 +93,7 @@ class Problem:
         self._pulled: tuple[Vector | None, Any] = (None, None)
         self.log = SolverLog()
         self.relaxation = Relaxation(prior.graph.n_points)
+        self._share = 1.0  # of a step for V to try first
 
     def initial(self, start: Start | None) -> State:
         """The sites at `start`, by default at y's own fitted values: the best mean and V for them. A start that has its
@@ -167,16 +168,19 @@ class Problem:
             length, length_sd = float(np.max(np.abs(step) / before)), float(np.max(np.abs(step_sd) / before))
             if not _SHORT[0] < length < _SHORT[1] or length_sd > _SHORT_SD:
                 break
-        for share in self.shares:
-            tried = state.mean + share * (mean - state.mean)
+        for cut in self.shares:
+            share = cut * self._share
+            # where V goes too far it is because neighbours answer for each other; the mean's step knows of them all
+            tried = state.mean + min(1.0, 2.0 * share) * (mean - state.mean)
             variance = (before + share * (sd - before)) ** 2
             proposed = self.data.expectations(tried, variance).precision
             self._hold(proposed, tried, v, variance, others)
             change = self._settled(state, tried, proposed) - w
-            if share == 1.0:
+            if cut == 1.0:
                 relaxation = self.relaxation.of(change * v)
             trial = self.at(tried, self.family.covariance(w + share * relaxation * change))
             if trial is not None and self._no_worse(trial, state):
+                self._share = min(1.0, 1.5 * share)
                 return trial
             trial = None  # its draws take memory
         return None

@@ -123,7 +123,8 @@ def rules(
             yield rule_of_tier(tier), chosen
         return
     labels = grid_tiers(mean, sd, resolution, bend, coarse)
-    labels = np.where(labels > 0, labels, tiers(sd, relief * local_resolution(mean, resolution, bend)))
+    hermite = np.minimum(tiers(sd, relief * local_resolution(mean, resolution, bend)), 0)
+    labels = np.where(labels > 0, labels, hermite)
     for tier, chosen in groups(labels):
         if tier > 0:
             yield grid(mean[chosen], sd[chosen], tier, resolution, bend, coarse), chosen

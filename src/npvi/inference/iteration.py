@@ -107,10 +107,14 @@ class Problem:
         expected = self.data.expectations(start.mean, start.variance)
         w = np.maximum(expected.precision, 0.0)
         solver = self._solver(w)
-        mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
-        state = self.at(mean, self.family.covariance(w, solver))
-        if state is None:  # P + W is positive definite for w ≥ 0, but in rounded numbers it may not be
+        step = self._mean_step(start.mean, expected.gradient, solver)
+        here = self.at(start.mean, self.family.covariance(w, solver))
+        if here is None:  # P + W is positive definite for w ≥ 0, but in rounded numbers it may not be
             raise NotPositiveDefiniteError("the posterior's precision has no usable factor: try a larger nugget")
+        # where log p is not concave nothing but a wide prior may hold the step
+        tried = (self.at(start.mean + share * step, here.covariance) for share in _SHARES)
+        state = next((trial for trial in tried if trial is not None and self._no_worse(trial, here)), here)
+        mean = state.mean
         settled = self._settled(state, mean, state.expected.precision)
         better = self.at(mean, self.family.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state

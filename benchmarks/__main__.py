@@ -19,6 +19,7 @@ _NAMES = (
     "flights",
     "defaults",
     "splits",
+    "links",
     "calibration",
     "recovery",
     "growth",

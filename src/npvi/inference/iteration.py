@@ -124,6 +124,7 @@ class Problem:
         self._pulled: tuple[Vector | None, Any] = (None, None)
         self.log = SolverLog()
         self.relaxation = Relaxation(prior.graph.n_points)
+        self._share = 1.0  # of a step for V to try first
 
     def initial(self, start: Start | None) -> State:
         """The sites at `start`, by default at y's own fitted values: the best mean and V for them. A start that has its
@@ -146,17 +147,23 @@ class Problem:
         expected = self.data.expectations(start.mean, start.variance)
         w = np.maximum(expected.precision, 0.0)
         solver = self._solver(w)
-        mean = start.mean + self._mean_step(start.mean, expected.gradient, solver)
-        state = self.at(mean, self.covariance(w, solver))
+        step = self._mean_step(start.mean, expected.gradient, solver)
+        here = self.at(start.mean, self.covariance(w, solver))
         for _ in range(_RAISED):
+            if here is None:
+                return None
+            # where log p is not concave nothing but a wide prior may hold the step
+            tried = (self.at(start.mean + share * step, here.covariance) for share in _SHARES)
+            state = next((trial for trial in tried if trial is not None and self._no_worse(trial, here)), here)
+            if np.isfinite(state.elbo):
+                break
             # where covariates tell zeros from the rest, sites say next to nothing of a coefficient, and its variance
             # takes the expected counts beyond all bounds: sites that say more, to begin with
-            if state is None or np.isfinite(state.elbo):
-                break
             w = 4.0 * w
-            state = self.at(mean, self.covariance(w))
-        if state is None or not np.isfinite(state.elbo):
+            here = self.at(start.mean, self.covariance(w))
+        else:
             return None
+        mean = state.mean
         settled = self._settled(state, mean, state.expected.precision)
         better = self.at(mean, self.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state
@@ -214,16 +221,19 @@ class Problem:
             length, length_sd = float(np.max(np.abs(step) / before)), float(np.max(np.abs(step_sd) / before))
             if not _SHORT[0] < length < _SHORT[1] or length_sd > _SHORT_SD:
                 break
-        for share in self.shares:
-            tried = state.mean + share * (mean - state.mean)
+        for cut in self.shares:
+            share = cut * self._share
+            # where V goes too far it is because neighbours answer for each other; the mean's step knows of them all
+            tried = state.mean + min(1.0, 2.0 * share) * (mean - state.mean)
             variance = (before + share * (sd - before)) ** 2
             proposed = self.data.expectations(tried, variance).precision
             self._hold(proposed, tried, v, variance, others)
             change = self._settled(state, tried, proposed) - w
-            if share == 1.0:
+            if cut == 1.0:
                 relaxation = self.relaxation.of(change * v)
             trial = self.at(tried, self.covariance(w + share * relaxation * change))
             if trial is not None and self._no_worse(trial, state):
+                self._share = min(1.0, 1.5 * share)
                 return trial
             trial = None  # its draws take memory
         return None

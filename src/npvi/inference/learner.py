@@ -206,7 +206,8 @@ class Learner:
             found = self.climb(table, found, max_evaluations=25 if number == 0 else 15)
             if number + 1 == _ROUNDS or not _metric_moved(before, found.model, table.X):
                 break
-            found = replace(found, graph=self.build(found.model.kernel.coordinates(table.X)), start=None)
+            graph = self.build(found.model.kernel.coordinates(table.X))
+            found = replace(found, graph=graph, start=_reordered(found.start, found.graph, graph))
         return found
 
     def confirm(self, table: Table, found: _Found, other: _Found) -> list[_Found]:
@@ -253,6 +254,14 @@ class _Information:
         values, vectors = np.linalg.eigh(self.matrix)
         more = np.where(values > _WEAK, rows / self.rows, 1.0)
         return (vectors / (more * np.maximum(np.abs(values), 1.0))) @ vectors.T
+
+
+def _reordered(start: Start | None, before: Graph, after: Graph) -> Start | None:
+    """Means and variances for another order of the same rows."""
+    if start is None:
+        return None
+    place = np.argsort(before.order)[after.order]
+    return Start(start.mean[place], start.variance[place])
 
 
 def learn(

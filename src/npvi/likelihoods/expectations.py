@@ -19,7 +19,7 @@ __all__ = ["Expectations", "expectations"]
 
 _AT_ONCE = 2**11
 """Rows of a quadrature that are worth a thread."""
-_MANY = 2**14
+_FEW, _MANY = 2**9, 2**14
 _SMALLEST_VARIANCE = 1e-14
 """Below, the difference quotient that the derivative in v amounts to would be rounding error."""
 
@@ -123,7 +123,10 @@ def rules(
             yield rule_of_tier(tier), chosen
         return
     labels = grid_tiers(mean, sd, resolution, bend, coarse)
-    labels = np.where(labels > 0, labels, tiers(sd, relief * local_resolution(mean, resolution, bend)))
+    if len(mean) <= _FEW:  # calls cost more than nodes: every other grid, the finer one of two
+        labels -= (labels > 0) & (labels % 2 == 0)
+    hermite = np.minimum(tiers(sd, relief * local_resolution(mean, resolution, bend)), 0)
+    labels = np.where(labels > 0, labels, hermite)
     for tier, chosen in groups(labels):
         if tier > 0:
             yield grid(mean[chosen], sd[chosen], tier, resolution, bend, coarse), chosen

@@ -34,6 +34,8 @@ class _Accuracy(NamedTuple):
 
 
 _BLOCK = 16
+_SMALLEST = 2**8
+"""Nodes that a grid is padded to: all grids that are asked for share one compiled function."""
 _FINE, _COARSE = _Accuracy(1.33, 3.0, REACH), _Accuracy(1.25, 1.2, 7.0)
 
 
@@ -62,7 +64,8 @@ def local_resolution(mean: np.ndarray, resolution: float, bend: tuple[float, flo
     array([ 1. , 10.5])
     """
     centre, width = _extent(resolution, bend)
-    return resolution * np.hypot(1.0, (mean - centre) / width)
+    away = np.where(np.isfinite(mean), mean - centre, 0.0)  # a diverging iteration is told so by its value
+    return resolution * np.hypot(1.0, away / width)
 
 
 def grid(
@@ -104,7 +107,7 @@ def _graded(first: int, last: int, slope: float, fold: float, width: float, cent
         if np.all(np.abs(step) <= 1e-14 * x):
             break
     spacings = 1.0 / (slope + fold / np.hypot(width, x))
-    padding = (0, max(128, 1 << (len(t) - 1).bit_length()) - len(t))
+    padding = (0, max(_SMALLEST, 1 << (len(t) - 1).bit_length()) - len(t))
     nodes = np.pad(centre + np.copysign(x, t), padding, constant_values=np.inf)
     spacings = np.pad(spacings, padding)
     nodes.setflags(write=False)
@@ -117,5 +120,5 @@ def _accuracy(coarse: bool) -> _Accuracy:
 
 
 def _extent(resolution: float, bend: tuple[float, float]) -> tuple[float, float]:
-    """Centre and half-width of where singularities are; from beyond, they are as far as the centre, or a share of it."""
+    """Centre and half-width of where singularities are; from beyond, they are as far as that, or a share of it."""
     return 0.5 * (bend[0] + bend[1]), max(3.0 * resolution, 0.5 * np.pi) + 0.5 * (bend[1] - bend[0])

@@ -17,8 +17,8 @@ from npvi.precision import float64
 
 __all__ = ["parameter_gradient"]
 
-#: rows in a chunk
-_ROWS = 2**14
+#: rows in a chunk: one of two numbers, because each is compiled for
+_FEW, _ROWS = 2**8, 2**11
 
 
 def parameter_gradient(
@@ -74,7 +74,7 @@ def parameter_gradient(
 
 
 def _padded(rows: np.ndarray) -> np.ndarray:
-    size = max(2**8, 1 << (len(rows) - 1).bit_length())
+    size = _FEW if len(rows) <= _FEW else _ROWS
     return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)])
 
 

@@ -60,7 +60,7 @@ def trapezoid(n: int) -> Rule:
     return _rule(nodes, np.exp(-0.5 * nodes**2))
 
 
-def tiers(sd: np.ndarray, resolution: float) -> np.ndarray:
+def tiers(sd: np.ndarray, resolution: np.ndarray | float) -> np.ndarray:
     """Which rule each standard deviation of f needs, for log-densities smooth over `resolution`.
 
     A step in f of at most 0.6 · resolution leaves an error near 1e-14 for the logistic function and its

@@ -157,6 +157,8 @@ class Parametrised(BaseEstimator):
     """
 
     static: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    """Names of numbers that are never learned."""
     domains: ClassVar[dict[str, Interval]] = {}
     """What each learnable parameter may be; positive numbers where nothing is said."""
     _names: ClassVar[tuple[str, ...]] = ()

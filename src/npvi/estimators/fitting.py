@@ -24,6 +24,7 @@ from npvi.inference.starting import starting_model
 from npvi.inference.stochastic import SGD
 from npvi.inference.table import Table
 from npvi.kernels import Kernel
+from npvi.likelihoods.rates import Rates, typical_count
 from npvi.likelihoods.softmax import Softmax
 from npvi.model_parts import plain_parts
 from npvi.parameters import Parameter
@@ -142,8 +143,12 @@ def choose(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
 def _learned(model: BaseGP, task: Task) -> Chosen:
     table, data = task.table, task.table.data
     likelihood = data.likelihood
+    other_link: Rates | None = None
     if isinstance(model.likelihood, str):
         likelihood = likelihood.replace(**likelihood.initial_parameters(data.y, **data.row))
+        if isinstance(likelihood, Rates) and model.prior not in LOW_RANK:
+            knee = typical_count(data.y, data.row.get("exposure", 1.0))
+            other_link = likelihood.replace(link="softplus", knee=knee)
     named = isinstance(model.kernel, str)
     first = starting_model(task.kernel, named, task.nugget, likelihood, table.X, data.y, data.row)
     learned = learn(
@@ -153,6 +158,7 @@ def _learned(model: BaseGP, task: Task) -> Chosen:
         lambda points: _graph(model, points, task),
         lambda **numbers: progress.report("learn", **numbers),
         weak=model.hyperprior == "weak",
+        other_link=other_link,
     )
     return Chosen(learned.model, learned.graph, learned.start, learned)
 

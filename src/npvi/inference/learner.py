@@ -23,11 +23,13 @@ from npvi.inference.learning import (
     optimise,
     with_values,
 )
+from npvi.inference.links import Comparison, compare, foretell
 from npvi.inference.search_space import SearchSpace, learnable
 from npvi.inference.stacking import Stacked, stacking
 from npvi.inference.starting import identifies_nugget, limits, weak_priors
 from npvi.inference.table import Table
 from npvi.kernels import Kernel, Matern
+from npvi.likelihoods import Likelihood
 from npvi.likelihoods.softmax import Softmax
 from npvi.parameters import POSITIVE_NUMBER, Parameter
 
@@ -47,6 +49,8 @@ _MOVED = 1.3
 _ROUNDS = 4
 #: rows that are few enough for several starts, and length scales there, relative to those that were found first
 _FEW, _STARTS = 512, (0.25, 4.0)
+#: places that are left out, one after the other, to choose a link
+_PLACES = 256
 #: nats between two models below which all rows decide
 _DOUBT = 10.0
 #: fewer rows say too little to learn from
@@ -87,6 +91,7 @@ class Learner:
     ) -> None:
         self.said, self.build, self.report, self.weak = said, build, report, weak
         self.history: list[float] = []
+        self.link: Comparison | None = None
         self._settled: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.at_bound: list[str] = []
         self.gradient: NDArray = np.zeros(0)
@@ -192,6 +197,22 @@ class Learner:
         both = np.isfinite(scores).all(axis=0)
         return stacking(*(score[both] for score in scores)) if both.any() else Stacked(0.0, 0.0)
 
+    def other_link(self, table: Table, found: _Found, likelihood: Likelihood) -> tuple[_Found, Comparison] | None:
+        """The same model with another link, and how it compares at places that are left out."""
+        link = {"link": likelihood.link, "knee": likelihood.knee}  # type: ignore[attr-defined]
+        other = replace(found.model, likelihood=found.model.likelihood.replace(**link))
+        climbed = self.climb(table, replace(found, model=other, curvature=None, start=None), 15, enough=0.5)
+        foretold = []
+        for one in (found, climbed):
+            objective = self.objective(table, one.graph, one.start)
+            assert isinstance(objective, BoundObjective)
+            left_out = objective.leave_place_out(one.model, _PLACES)
+            if left_out is None:
+                return None
+            data = replace(table.take(one.graph.order).data, likelihood=one.model.likelihood)
+            foretold.append(foretell(data, left_out))
+        return climbed, compare(foretold[0], foretold[1])
+
     def known(self, table: Table, found: _Found) -> _Information:
         """What some rows tell about the parameters of a model that was found on them."""
         objective, space = self.objective(table, found.graph, found.start), self.space(table, found.model)
@@ -271,6 +292,7 @@ def learn(
     build: Callable[[NDArray], Graph],
     report: Callable[..., None] = lambda **numbers: None,
     weak: bool = True,
+    other_link: Likelihood | None = None,
 ) -> Learned:
     """The model with the largest bound (the largest likelihood where f can be integrated out).
 
@@ -284,24 +306,33 @@ def learn(
     build : from coordinates to a graph.
     report : called with the numbers of each evaluation.
     weak : whether there are weak priors of what the user said nothing about.
+    other_link : the likelihood with another link, where the data are to choose.
     """
     started = time.perf_counter()
     learner = Learner(said, build, report, weak)
     if not _can_learn(table.data):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
-    found = _found(learner, table, model)
+    found = _found(learner, table, model, other_link)
     stacked = learner.stacked(table, found[0], found[1]) if len(found) > 1 else Stacked(0.0, 0.0)
     info = _info(learner, started)
     best, *others = (Learned(one.model, one.graph, one.start, info) for one in found)
     return replace(best, second=others[0], weight=stacked.weight) if _worth(stacked) else best
 
 
-def _found(learner: Learner, table: Table, model: Model) -> list[_Found]:
+def _found(learner: Learner, table: Table, model: Model, other_link: Likelihood | None) -> list[_Found]:
     """The best model for all rows, and perhaps a second one that is worth its cost."""
     n, collapsed = len(table), can_collapse(table.data)
     part = table if n <= 2 * _SCREEN else table.patches(model.kernel, _SCREEN)
     best, *others = learner.explore(part, model)
+    if other_link is not None:
+        learner.space(table, replace(model, likelihood=other_link))
+        compared = learner.other_link(part, best, other_link)
+        if compared is not None:
+            learner.link = compared[1]
+            if compared[1].second:
+                rivals = [learner.climb(part, _as_smooth(compared[0], one), 10, enough=0.5) for one in others[:1]]
+                best, *others = sorted([compared[0], *rivals], key=lambda one: -one.value)
     # few draws make a mixture look better than it is, never worse
     worth = bool(others) and all(_worth(learner.stacked(part, best, others[0], c)) for c in (False, True))
     known = learner.known(part, best)
@@ -321,6 +352,14 @@ def _found(learner: Learner, table: Table, model: Model) -> list[_Found]:
     return found if worth else found[:1]
 
 
+def _as_smooth(found: _Found, other: _Found) -> _Found:
+    """What was found, with the smoothness of another."""
+    names = found.model.open_smoothness
+    deep = other.model.kernel.get_params(deep=True)
+    kernel = with_values(found.model.kernel, {name: deep[name] for name in names})
+    return replace(found, model=replace(found.model, kernel=kernel))
+
+
 def _worth(stacked: Stacked) -> bool:
     """Whether a second model joins the one that the bound prefers: where predictions gain, and as the lesser part.
 
@@ -337,6 +376,7 @@ def _info(learner: Learner, started: float) -> dict[str, Any]:
         "objective": learner.history,
         "at_bound": learner.at_bound,
         "gradient": np.asarray(learner.gradient).tolist(),
+        "link": None if learner.link is None else learner.link.as_dict(),
         "seconds": time.perf_counter() - started,
     }
 

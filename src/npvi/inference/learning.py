@@ -151,13 +151,17 @@ class BoundObjective:
         return predictive_log_prob(model.likelihood, data.y, mean, variance, data.row)
 
     def leave_place_out(self, model: Model, most: int) -> LeftOut | None:
-        """Every observation of some places, `most` of them, given those of all other places; None where the posterior
-        has no factor to say it."""
+        """Every observation of some places, `most` of them, given those of all other places: all observations, where no
+        two share one. None where the posterior has no factor to say it."""
         data, fit = self._fit(model)
         factor, posterior, basis = fit.factor, fit.posterior, self.basis
+        places = places_of(self.X)
+        if len(places) == len(self.X):
+            least = fit.mean_function.marginal_precision
+            left = without_own(data, posterior.mean, fit.variance, posterior.site_precision, least)
+            return LeftOut(np.arange(len(self.X)), np.arange(len(self.X)), *left)
         if factor is None:
             return None
-        places = places_of(self.X)
         if len(places) > most:
             chosen = np.random.default_rng(0).choice(len(places), most, replace=False)
             places = [places[i] for i in chosen]
@@ -167,7 +171,7 @@ class BoundObjective:
         variance = fit.mean_function.prior.marginal_variance
         widest = 1e4 * float(variance.max())
         spread = np.minimum(1.0 / np.maximum(fit.mean_function.precision, 1e-300), widest)
-        found = []
+        found: list[tuple] = []
         for some in _batches(places, _COLUMNS):
             rows = np.concatenate(some)
             units = np.zeros((len(self.X), len(rows)))
@@ -186,7 +190,7 @@ class BoundObjective:
                     V[own, own] + along[place] @ along[place].T,
                     prior,
                 )
-                found.append((place, mean, var))
+                found.append((place, np.full(len(place), len(found)), mean, var))
         parts = [np.concatenate(column) for column in zip(*found)]
         return LeftOut(*parts)
 
@@ -208,9 +212,11 @@ class BoundObjective:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows (positions in the graph's order), and means and variances of f there given other places."""
+    """Rows (positions in the graph's order), at which place each is, and means and variances of f there given other
+    places."""
 
     rows: NDArray[np.int64]
+    place: NDArray[np.int64]
     mean: Vector
     variance: Vector
 

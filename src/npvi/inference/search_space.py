@@ -24,7 +24,7 @@ def learnable(obj: Parametrised, prefix: str) -> dict[str, Interval]:
     for name, value in obj.get_params(deep=False).items():
         if isinstance(value, Parametrised):
             found.update(learnable(value, f"{prefix}__{name}"))
-        elif name not in obj.static:
+        elif name not in obj.static and name not in obj.held:
             found[f"{prefix}__{name}"] = obj.domains.get(name, POSITIVE_NUMBER)
     return found
 

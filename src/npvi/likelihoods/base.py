@@ -113,8 +113,6 @@ class Likelihood(Parametrised):
     def latent_unit(self, y: np.ndarray, **row: Any) -> float:
         """What counts as a change of f by one, for priors that are weak whatever the units of y: 1 where f is a
         logarithm or log-odds, the spread of y where f has y's own scale."""
-        if getattr(self, "link", None) == "softplus":  # linear for large means, a logarithm for small ones
-            return max(1.0, float(np.std(y / row.get("exposure", 1.0))))
         return 1.0
 
     def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:

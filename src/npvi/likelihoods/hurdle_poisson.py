@@ -10,15 +10,13 @@ import numpy as np
 from jax.scipy.special import gammaln
 from scipy import special
 
-from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.links import RATE, rate_bend
-from npvi.likelihoods.support import COUNTS
+from npvi.likelihoods.rates import Rates
 from npvi.parameters import Interval
 
 __all__ = ["HurdlePoisson"]
 
 
-class HurdlePoisson(Likelihood):
+class HurdlePoisson(Rates):
     """0 with probability `zero`, else a Poisson(λ) count known not to be 0, with λ = exposure · link(f).
 
     A zero says nothing about f: f is about how large the other counts are.
@@ -28,7 +26,9 @@ class HurdlePoisson(Likelihood):
     zero : float
         Probability of a zero, between 0 and 1.
     link : {"exp", "softplus"}
-        exp(f), or log(1 + exp(f)), which grows only linearly.
+        exp(f), or knee · log(1 + exp(f)/knee), which grows only linearly beyond the knee.
+    knee : float
+        Where softplus turns from exp(f) to a straight line; not learned.
 
     Notes
     -----
@@ -40,38 +40,34 @@ class HurdlePoisson(Likelihood):
     -0.6931
     """
 
-    support = COUNTS
-    extras = ("exposure",)
     log_concave = True
     resolution = 0.5  # expm1(λ) = 0 at λ = ±2πi, which is f = log 2π ± iπ/2
-    static = ("link",)
-    links = RATE
     domains: ClassVar = {"zero": Interval(0.0, 1.0)}
 
-    def __init__(self, zero: float = 0.5, link: str = "exp") -> None:
+    def __init__(self, zero: float = 0.5, link: str = "exp", knee: float = 1.0) -> None:
         self.zero = zero
         self.link = link
+        self.knee = knee
 
     def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
-        return rate_bend(self.link, 2.0 * np.pi, exposure)
+        return self.bend_at(2.0 * np.pi, exposure)
 
     def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
-        link = self.links[self.link]
-        rate, log_rate = exposure * link.mean(f), link.log_mean(f) + jnp.log(exposure)
+        rate, log_rate = self.rate(f, exposure), self.log_rate(f, exposure)
         count = (y - 1.0) * log_rate - rate - _log_share(rate) - gammaln(y + 1.0)
         return jnp.where(y > 0.0, jnp.log1p(-self.zero) + count, jnp.log(self.zero))
 
     def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
-        return (1.0 - self.zero) * jnp.exp(-_log_share(exposure * self.links[self.link].mean(f)))
+        return (1.0 - self.zero) * jnp.exp(-_log_share(self.rate(f, exposure)))
 
     def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
-        rate = exposure * self.links[self.link].mean(f)
+        rate = self.rate(f, exposure)
         mean = jnp.exp(-_log_share(rate))
         # E[y²] − E[y]² without the cancellation, for counts with mean λ / (1 − e^−λ)
         return (1.0 - self.zero) * mean * (1.0 + self.zero * mean - jnp.exp(-rate - _log_share(rate)))
 
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
-        y, rate = np.broadcast_arrays(np.floor(np.asarray(y, dtype=np.float64)), self._rate(f, exposure))
+        y, rate = np.broadcast_arrays(np.floor(np.asarray(y, dtype=np.float64)), self.rate_numpy(f, exposure))
         k, positive = np.maximum(y, 0.0), np.clip(rate, 1e-300, None)
         # whichever of the two sides loses no digits
         above = special.pdtrc(k, positive) / -np.expm1(-positive)
@@ -82,21 +78,14 @@ class HurdlePoisson(Likelihood):
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
     ) -> np.ndarray:
-        rate = self._rate(f, exposure)
+        rate = self.rate_numpy(f, exposure)
         # events at unit rate over a time λ: the first one, given that there is one, and those after it
         first = -np.log1p(rng.random(np.shape(rate)) * np.expm1(-rate))
         count = 1.0 + rng.poisson(np.clip(rate - first, 0.0, 9e18))
         return np.where(rng.random(np.shape(rate)) < self.zero, 0.0, count)
 
-    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
-        return self.links[self.link].inverse(np.maximum(y, 0.5) / exposure)
-
     def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
         return {"zero": float((np.sum(y == 0.0) + 0.5) / (len(y) + 1.0))}
-
-    def _rate(self, f: np.ndarray, exposure: np.ndarray | float) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return exposure * self.links[self.link].mean_numpy(np.asarray(f, dtype=np.float64))
 
 
 def _log_share(rate: jax.Array) -> jax.Array:

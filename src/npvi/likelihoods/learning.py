@@ -47,7 +47,8 @@ def parameter_gradient(
     """
     names = [name for name in likelihood.get_params(deep=False) if name not in likelihood.static]
     leaves, structure = jax.tree.flatten(likelihood)
-    if not names:
+    learned = [name for name in names if name not in likelihood.held]
+    if not learned:
         return {}
     row = row or {}
     weight = np.ones(len(y)) if weight is None else weight
@@ -70,7 +71,8 @@ def parameter_gradient(
                 else:
                     found = _by_rule(structure, leaves, *rule, *part, more)
                 totals = [total + np.asarray(slope) for total, slope in zip(totals, found)]
-    return dict(zip(names, totals, strict=True))
+    found = dict(zip(names, totals, strict=True))
+    return {name: found[name] for name in learned}
 
 
 def _padded(rows: np.ndarray) -> np.ndarray:

@@ -9,16 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.links import RATE, rate_bend, softplus
+from npvi.likelihoods.links import softplus
 from npvi.likelihoods.log_gamma import log_rising
 from npvi.likelihoods.logistic_normal import expected_softplus
-from npvi.likelihoods.support import COUNTS
+from npvi.likelihoods.rates import Rates
 
 __all__ = ["NegativeBinomial", "initial_dispersion"]
 
 
-class NegativeBinomial(Likelihood):
+class NegativeBinomial(Rates):
     """Negative binomial counts with mean μ = exposure · link(f) and variance μ + μ²/dispersion.
 
     Parameters
@@ -26,7 +25,9 @@ class NegativeBinomial(Likelihood):
     dispersion : float
         The larger, the closer to Poisson.
     link : {"exp", "softplus"}
-        exp(f), or log(1 + exp(f)), which grows only linearly.
+        exp(f), or knee · log(1 + exp(f)/knee), which grows only linearly beyond the knee.
+    knee : float
+        Where softplus turns from exp(f) to a straight line; not learned.
 
     Notes
     -----
@@ -38,16 +39,12 @@ class NegativeBinomial(Likelihood):
     -0.6931
     """
 
-    support = COUNTS
-    extras = ("exposure",)
-    static = ("link",)
-    links = RATE
-
     limits: ClassVar[dict[str, tuple[float, float]]] = {"dispersion": (1e-3, 1e4)}
 
-    def __init__(self, dispersion: float = 1.0, link: str = "exp") -> None:
+    def __init__(self, dispersion: float = 1.0, link: str = "exp", knee: float = 1.0) -> None:
         self.dispersion = dispersion
         self.link = link
+        self.knee = knee
 
     @property
     def log_concave(self) -> bool:
@@ -55,10 +52,10 @@ class NegativeBinomial(Likelihood):
         return self.link == "exp"
 
     def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
-        return rate_bend(self.link, float(self.dispersion), exposure)  # log(1 + λ/r) at λ = −r
+        return self.bend_at(float(self.dispersion), exposure)  # log(1 + λ/r) at λ = −r
 
     def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
-        log_odds = self.links[self.link].log_mean(f) + jnp.log(exposure) - jnp.log(self.dispersion)
+        log_odds = self.log_rate(f, exposure) - jnp.log(self.dispersion)
         return self._constant(y) - y * softplus(-log_odds) - self.dispersion * softplus(log_odds)
 
     def _constant(self, y: jax.Array) -> jax.Array:
@@ -73,7 +70,7 @@ class NegativeBinomial(Likelihood):
         return self._constant(y) + y * log_odds - (y + self.dispersion) * expected_softplus(log_odds, v)
 
     def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
-        return exposure * self.links[self.link].mean(f)
+        return self.rate(f, exposure)
 
     def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         mean = self.conditional_mean(f, exposure)
@@ -81,19 +78,16 @@ class NegativeBinomial(Likelihood):
 
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
         y, r = np.asarray(y, dtype=np.float64), np.asarray(self.dispersion, dtype=np.float64)
-        share = 1.0 / (1.0 + self._rate(f, exposure) / r)
+        share = 1.0 / (1.0 + self.rate_numpy(f, exposure) / r)
         return np.where(y < 0.0, 0.0, special.betainc(r, np.maximum(np.floor(y), 0.0) + 1.0, share))
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
     ) -> np.ndarray:
         r = np.asarray(self.dispersion, dtype=np.float64)
-        rate = rng.gamma(r, np.minimum(self._rate(f, exposure), 1e300) / r)
+        rate = rng.gamma(r, np.minimum(self.rate_numpy(f, exposure), 1e300) / r)
         # NumPy refuses means beyond what its integers hold
         return rng.poisson(np.minimum(rate, 9e18)).astype(np.float64)
-
-    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
-        return self.links[self.link].inverse(np.maximum(y, 0.5) / exposure)
 
     def initial_parameters(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> dict[str, Any]:
         return {"dispersion": initial_dispersion(y, exposure)}
@@ -106,10 +100,6 @@ class NegativeBinomial(Likelihood):
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
             mean = exposure * np.exp(m + 0.5 * v)
             return mean, mean + mean**2 * (np.expm1(v) + np.exp(v) / self.dispersion)
-
-    def _rate(self, f: np.ndarray, exposure: np.ndarray | float) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return exposure * self.links[self.link].mean_numpy(np.asarray(f, dtype=np.float64))
 
 
 def initial_dispersion(y: np.ndarray, exposure: np.ndarray | float) -> float:

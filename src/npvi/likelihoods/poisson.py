@@ -10,20 +10,20 @@ import numpy as np
 from jax.scipy.special import gammaln
 from scipy import special
 
-from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.links import RATE, rate_bend
-from npvi.likelihoods.support import COUNTS
+from npvi.likelihoods.rates import Rates
 
 __all__ = ["Poisson"]
 
 
-class Poisson(Likelihood):
+class Poisson(Rates):
     """Poisson counts, y ~ Poisson(exposure · link(f)).
 
     Parameters
     ----------
     link : {"exp", "softplus"}
-        exp(f), or log(1 + exp(f)), which grows only linearly.
+        exp(f), or knee · log(1 + exp(f)/knee), which grows only linearly beyond the knee.
+    knee : float
+        Where softplus turns from exp(f) to a straight line; not learned.
 
     Notes
     -----
@@ -36,40 +36,33 @@ class Poisson(Likelihood):
     -3.0
     """
 
-    support = COUNTS
-    extras = ("exposure",)
     log_concave = True
-    static = ("link",)
-    links = RATE
 
-    def __init__(self, link: str = "exp") -> None:
+    def __init__(self, link: str = "exp", knee: float = 1.0) -> None:
         self.link = link
+        self.knee = knee
 
     def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
-        return rate_bend(self.link, np.inf, exposure)
+        return self.bend_at(np.inf, exposure)
 
     def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
-        link = self.links[self.link]
-        return y * (link.log_mean(f) + jnp.log(exposure)) - exposure * link.mean(f) - gammaln(y + 1.0)
+        return y * self.log_rate(f, exposure) - self.rate(f, exposure) - gammaln(y + 1.0)
 
     def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
-        return exposure * self.links[self.link].mean(f)
+        return self.rate(f, exposure)
 
     def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         return self.conditional_mean(f, exposure)
 
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
         y = np.asarray(y, dtype=np.float64)
-        return np.where(y < 0.0, 0.0, special.pdtr(np.maximum(np.floor(y), 0.0), self._rate(f, exposure)))
+        return np.where(y < 0.0, 0.0, special.pdtr(np.maximum(np.floor(y), 0.0), self.rate_numpy(f, exposure)))
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
     ) -> np.ndarray:
         # NumPy refuses means beyond what its integers hold
-        return rng.poisson(np.minimum(self._rate(f, exposure), 9e18)).astype(np.float64)
-
-    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
-        return self.links[self.link].inverse(np.maximum(y, 0.5) / exposure)
+        return rng.poisson(np.minimum(self.rate_numpy(f, exposure), 9e18)).astype(np.float64)
 
     def expected_log_prob(
         self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: Any
@@ -86,7 +79,3 @@ class Poisson(Likelihood):
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
             mean = exposure * np.exp(m + 0.5 * v)
             return mean, mean + mean**2 * np.expm1(v)
-
-    def _rate(self, f: np.ndarray, exposure: np.ndarray | float) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return exposure * self.links[self.link].mean_numpy(np.asarray(f, dtype=np.float64))

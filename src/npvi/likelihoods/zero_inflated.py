@@ -10,10 +10,9 @@ import numpy as np
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
-from npvi.likelihoods.links import RATE
 from npvi.likelihoods.moments import predictive_moments
 from npvi.likelihoods.negative_binomial import initial_dispersion
-from npvi.likelihoods.support import COUNTS
+from npvi.likelihoods.rates import Rates
 from npvi.parameters import Interval
 
 __all__ = ["initial_inflation"]
@@ -30,19 +29,14 @@ def initial_inflation(y: np.ndarray, dispersion: float) -> float:
     return float(np.clip(1.0 / (1.0 + dispersion), 0.01, np.clip(np.mean(y == 0.0), 0.01, 0.9)))
 
 
-class _ZeroInflated(Likelihood):
+class _ZeroInflated(Rates):
     """With probability `inflation` y is 0 whatever f is, else it follows `counts`.
 
     log p(0 | f) levels off at log(inflation) as f grows: it is not concave.
     """
 
-    support = COUNTS
-    extras = ("exposure",)
-    static = ("link",)
-    links = RATE
     domains: ClassVar = {"inflation": Interval(0.0, 1.0)}
     inflation: Any
-    link: str
 
     @property
     def counts(self) -> Likelihood:

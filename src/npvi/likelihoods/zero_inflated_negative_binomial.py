@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from npvi.likelihoods.links import rate_bend
 from npvi.likelihoods.negative_binomial import NegativeBinomial, initial_dispersion
 from npvi.likelihoods.zero_inflated import _ZeroInflated, initial_inflation
 
@@ -25,7 +24,9 @@ class ZeroInflatedNegativeBinomial(_ZeroInflated):
     dispersion : float
         The variance of the counts that are not structural zeros is μ + μ²/dispersion.
     link : {"exp", "softplus"}
-        exp(f), or log(1 + exp(f)), which grows only linearly.
+        exp(f), or knee · log(1 + exp(f)/knee), which grows only linearly beyond the knee.
+    knee : float
+        Where softplus turns from exp(f) to a straight line; not learned.
 
     Notes
     -----
@@ -37,14 +38,15 @@ class ZeroInflatedNegativeBinomial(_ZeroInflated):
     -0.2877
     """
 
-    def __init__(self, inflation: float = 0.1, dispersion: float = 1.0, link: str = "exp") -> None:
+    def __init__(self, inflation: float = 0.1, dispersion: float = 1.0, link: str = "exp", knee: float = 1.0) -> None:
         self.inflation = inflation
         self.dispersion = dispersion
         self.link = link
+        self.knee = knee
 
     @property
     def counts(self) -> NegativeBinomial:
-        return NegativeBinomial(self.dispersion, self.link)
+        return NegativeBinomial(self.dispersion, self.link, self.knee)
 
     @property
     def resolution(self) -> float:
@@ -54,7 +56,7 @@ class ZeroInflatedNegativeBinomial(_ZeroInflated):
     def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
         dispersion, singularity = float(self.dispersion), self._singularity
         rate = dispersion if singularity is None else min(dispersion, abs(singularity))
-        return rate_bend(self.link, rate, exposure)
+        return self.bend_at(rate, exposure)
 
     @property
     def _singularity(self) -> complex | None:

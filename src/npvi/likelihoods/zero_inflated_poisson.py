@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from npvi.likelihoods.links import rate_bend
 from npvi.likelihoods.poisson import Poisson
 from npvi.likelihoods.zero_inflated import _ZeroInflated
 
@@ -23,7 +22,9 @@ class ZeroInflatedPoisson(_ZeroInflated):
     inflation : float
         Probability of a structural zero, between 0 and 1.
     link : {"exp", "softplus"}
-        exp(f), or log(1 + exp(f)), which grows only linearly.
+        exp(f), or knee · log(1 + exp(f)/knee), which grows only linearly beyond the knee.
+    knee : float
+        Where softplus turns from exp(f) to a straight line; not learned.
 
     Notes
     -----
@@ -35,13 +36,14 @@ class ZeroInflatedPoisson(_ZeroInflated):
     -0.6931
     """
 
-    def __init__(self, inflation: float = 0.1, link: str = "exp") -> None:
+    def __init__(self, inflation: float = 0.1, link: str = "exp", knee: float = 1.0) -> None:
         self.inflation = inflation
         self.link = link
+        self.knee = knee
 
     @property
     def counts(self) -> Poisson:
-        return Poisson(self.link)
+        return Poisson(self.link, self.knee)
 
     @property
     def resolution(self) -> float:
@@ -49,7 +51,7 @@ class ZeroInflatedPoisson(_ZeroInflated):
         return cmath.phase(self._singularity) / 3.0
 
     def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
-        return rate_bend(self.link, abs(self._singularity), exposure)
+        return self.bend_at(abs(self._singularity), exposure)
 
     @property
     def _singularity(self) -> complex:

@@ -1,0 +1,83 @@
+"""What likelihoods of counts have in common: a rate, by a link from f, times the exposure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.links import RATE, rate_bend
+from npvi.likelihoods.support import COUNTS
+
+__all__ = ["Rates", "typical_count"]
+
+
+class Rates(Likelihood):
+    """Counts with a rate λ = exposure · link(f).
+
+    The link is exp(f), or "softplus", knee · log(1 + exp(f)/knee): exp(f) far below the knee, linear in f above it, so
+    that means don't explode where f is hardly known. A knee is a matter of the model, not learned.
+    """
+
+    support = COUNTS
+    extras = ("exposure",)
+    static = ("link",)
+    held = ("knee",)
+    links = RATE
+    link: str
+    knee: Any
+
+    def log_rate(self, f: jax.Array, exposure: jax.Array | float) -> jax.Array:
+        """log λ, in JAX."""
+        shift = self._shift(jnp)
+        return shift + self.links[self.link].log_mean(f - shift) + jnp.log(exposure)
+
+    def rate(self, f: jax.Array, exposure: jax.Array | float) -> jax.Array:
+        """λ, in JAX."""
+        shift = self._shift(jnp)
+        return exposure * jnp.exp(shift) * self.links[self.link].mean(f - shift)
+
+    def rate_numpy(self, f: np.ndarray, exposure: np.ndarray | float) -> np.ndarray:
+        """λ, in NumPy; inf beyond float64."""
+        shift = self._shift(np)
+        with np.errstate(over="ignore"):
+            mean = self.links[self.link].mean_numpy(np.asarray(f, dtype=np.float64) - shift)
+            return exposure * np.exp(shift) * mean
+
+    def latent_of(self, rate: np.ndarray) -> np.ndarray:
+        """The f with link(f) = rate, in NumPy."""
+        shift = self._shift(np)
+        return shift + self.links[self.link].inverse(rate / np.exp(shift))
+
+    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+        return self.latent_of(np.maximum(y, 0.5) / exposure)
+
+    def latent_unit(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> float:
+        if self.link == "exp":
+            return 1.0
+        return max(1.0, float(np.std(y / exposure)) / float(self.knee))
+
+    def bend_at(self, rate: float, exposure: np.ndarray | float) -> tuple[float, float] | None:
+        """Where log p bends that is singular at |λ| ≥ `rate` (see `Likelihood.bend`)."""
+        knee = float(self.knee)
+        found = rate_bend(self.link, rate, knee * np.asarray(exposure))
+        return None if found is None else (found[0] + np.log(knee), found[1] + np.log(knee))
+
+    def _shift(self, xp: Any) -> Any:
+        """log knee, by which softplus is shifted to both sides."""
+        return 0.0 if self.link == "exp" else xp.log(self.knee)
+
+
+def typical_count(y: np.ndarray, exposure: np.ndarray | float) -> float:
+    """The mean of the counts that aren't 0, per unit of exposure: where a knee belongs.
+
+    >>> typical_count(np.array([0.0, 0.0, 2.0, 4.0]), 1.0)
+    3.0
+    """
+    seen = y > 0.0
+    if not seen.any():
+        return 1.0
+    return float(np.sum(y[seen]) / np.sum(np.broadcast_to(exposure, np.shape(y))[seen]))

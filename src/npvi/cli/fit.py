@@ -43,7 +43,8 @@ def fit(
     prior: of.Prior = "nngp",
     inducing: of.Inducing = 200,
     mean: of.Mean = None,
-    coefficient_scale: of.CoefficientScale = None,
+    coefficient_scale: of.CoefficientScale = "weak",
+    weak_priors: of.WeakPriors = True,
     learn: of.Learn = None,
     fix: of.Fix = None,
     length_scale: of.LengthScale = None,
@@ -127,7 +128,7 @@ def fit(
         )
         rows, noisy = read_rows(table, columns, noisy, classify, drop_missing)
         seen = rows.X[columns.coords or columns.inputs].to_numpy()
-        parts = make_parts(given, kernel, noisy, name, seen, _codes(rows.y, classify), rows.extras, learn)
+        parts = make_parts(given, kernel, noisy, name, seen, _codes(rows.y, classify), rows.extras, learn, link is None)
         if not learn:
             _say_what_was_chosen(parts, tries)
         model = _estimator(classify)(
@@ -143,7 +144,8 @@ def fit(
             n_inducing=inducing,
             learn=learn,
             coords=columns.coords,
-            coefficient_scale=coefficient_scale,
+            coefficient_scale=settings.parse_coefficient_scale(coefficient_scale),
+            hyperprior="weak" if weak_priors else None,
             n_neighbors=neighbors,
             rule=rule,
             order=order,

@@ -47,6 +47,7 @@ __all__ = [
     "Validation",
     "Variance",
     "VaryingNoise",
+    "WeakPriors",
     "Weight",
 ]
 
@@ -83,7 +84,7 @@ Likelihood = Annotated[
     ),
 ]
 Classify = Annotated[bool, _model(None, "The target is a label, of any kind.", "--classify")]
-Link = Annotated[str | None, _model("NAME", "Counts: exp or softplus; 0/1: logit or probit.")]
+Link = Annotated[str | None, _model("NAME", "Counts: exp or softplus, else the data choose; 0/1: logit or probit.")]
 Kernel = Annotated[
     str,
     _model(
@@ -132,8 +133,16 @@ Mean = Annotated[
     str | None, _model("NAME", "Level far from all data: constant (unless given), zero, or linear in the inputs.")
 ]
 CoefficientScale = Annotated[
-    float | None,
-    _model("NUMBER", "Prior standard deviation of the covariates' coefficients; flat unless given.", min=0),
+    str,
+    _model("NUMBER", "Prior standard deviation of the covariates' coefficients; or weak (wide, in their units), or flat."),
+]
+WeakPriors = Annotated[
+    bool,
+    _model(
+        None,
+        "Weak priors of length scales and standard deviations, in the data's own units; or maximum likelihood.",
+        "--weak-priors/--no-priors",
+    ),
 ]
 VaryingNoise = Annotated[
     bool,

@@ -51,6 +51,7 @@ def make_parts(
     y: NDArray,
     row: dict[str, NDArray],
     learn: bool,
+    choose_link: bool = False,
 ) -> Parts:
     """The parts of the model: given numbers, and for the rest the data's own scales.
 
@@ -60,7 +61,10 @@ def make_parts(
     likelihood, name : the object, with the numbers that were given, and its name.
     X, y, row : what the process sees, the target, and the data per row.
     learn : whether these numbers are only a start.
+    choose_link : whether the data say which link, if nothing else was said of the likelihood of counts.
     """
+    from npvi.likelihoods.rates import Rates
+
     kernel_values, likelihood_values, nugget = _sorted_out(given, kernel, likelihood)
     parts = Parts(None, likelihood, nugget)
     if learn and not kernel_values:
@@ -74,6 +78,8 @@ def make_parts(
     found = {key: value for key, value in found.items() if key not in likelihood_values}
     parts.chosen += [_in_words(key, value, name) for key, value in found.items()]
     parts.likelihood = likelihood.replace(**found, **likelihood_values)
+    if learn and choose_link and not likelihood_values and isinstance(likelihood, Rates):
+        parts.likelihood = name
     if nugget is None and not learn:
         parts.nugget = 1e-4 * _spread(name, y)[0] if name in _IN_UNITS + _IN_LOGARITHMS else 0.01
     return parts

@@ -15,6 +15,7 @@ __all__ = [
     "check_varying_noise",
     "make_network",
     "make_optimizer",
+    "parse_coefficient_scale",
     "parse_fixed",
     "parse_grid",
     "parse_numbers",
@@ -73,6 +74,23 @@ def parse_grid(options: list[str]) -> dict[str, list[float]]:
             raise unknown_name("--grid cannot vary", name, list(GRID_NAMES))
         grid[GRID_NAMES[name]] = parse_numbers(values, f"--grid {name}")
     return grid
+
+
+def parse_coefficient_scale(text: str) -> float | str | None:
+    """A positive number, "weak", or None for a flat prior.
+
+    >>> parse_coefficient_scale("flat"), parse_coefficient_scale("2.5")
+    (None, 2.5)
+    """
+    if text in ("weak", "flat"):
+        return "weak" if text == "weak" else None
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise InputError(f"--coefficient-scale must be a positive number, weak or flat; got {text!r}")
+    return number
 
 
 def parse_fixed(options: list[str]) -> dict[str, list[float]]:

@@ -328,6 +328,17 @@ class Bound:
         return max(found), found
 
 
+def what_coefficients_add(P, H, precision, trend):
+    """To the bound, with the variance that they add to f in its expectations already: −KL of q(β), and what moves with
+    β of −½ E (f − Hβ)ᵀP(f − Hβ)."""
+    S, Y = trend.covariance, -trend.sensitivity
+    told = precision > 0.0
+    of_prior = np.log(precision[told]).sum() + np.log(2.0 * np.pi) * np.sum(~told)
+    b = trend.coefficients
+    spread = np.trace(S @ (Y.T @ P @ Y + np.diag(precision)))
+    return 0.5 * (np.linalg.slogdet(S)[1] + of_prior + len(S) - spread - b @ (precision * b))
+
+
 # -- the dense Gaussian process ---------------------------------------------------------------------------------------
 
 

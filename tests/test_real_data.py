@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,10 @@ def test_scores(name):
     likelihood, kernel, nugget, n_neighbors, known = SETS[name]
     data = load(name)
     model = paper_regressor(likelihood, kernel=kernel, nugget=nugget, n_neighbors=n_neighbors, random_state=0)
-    model.fit(data["X_train"], data["y_train"])
+    with warnings.catch_warnings():
+        # no constant, and a prior that isn't learned: the sums of counts are off, and said to be
+        warnings.filterwarnings("ignore", message="the model expects a sum of")
+        model.fit(data["X_train"], data["y_train"])
     info = model.fit_info_
     assert info["converged"]
     elbo = np.array(info["elbo"])

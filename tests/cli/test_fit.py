@@ -93,7 +93,7 @@ def test_every_option_reaches_the_model(npvi, tmp_path):
     assert done.exit_code == 0, done.output
     about = describe(tmp_path / "o.npvi")
     assert about["kernel"] == {"type": "RBF", "length_scale": [12.0, 15.0], "variance": 2.0}
-    assert about["likelihood"] == {"type": "Poisson", "link": "softplus"}
+    assert about["likelihood"] == {"type": "Poisson", "link": "softplus", "knee": 1.0}
     expected = {"rule": "paper", "order": "random", "random_state": 3, "n_jobs": 1, "max_iter": 7, "mean": "constant"}
     assert {name: about["parameters"][name] for name in expected} == expected
 

@@ -69,7 +69,7 @@ def describe_config(config: Mapping[str, Any]) -> str:
     """
     parts = []
     for name, value in config.items():
-        if name in ("type", "name"):
+        if name in ("type", "name") or (name == "knee" and config.get("link") == "exp"):  # which has none
             continue
         if isinstance(value, Mapping):
             parts.append(f"{value['function']}" if "function" in value else describe_config(value))

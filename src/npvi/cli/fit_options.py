@@ -134,7 +134,9 @@ Mean = Annotated[
 ]
 CoefficientScale = Annotated[
     str,
-    _model("NUMBER", "Prior standard deviation of the covariates' coefficients; or weak (wide, in their units), or flat."),
+    _model(
+        "NUMBER", "Prior standard deviation of the covariates' coefficients; or weak (wide, in their units), or flat."
+    ),
 ]
 WeakPriors = Annotated[
     bool,

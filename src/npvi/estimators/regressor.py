@@ -19,8 +19,9 @@ class GPRegressor(PredictsNumbers, BaseGP):
     Parameters
     ----------
     likelihood : str or Likelihood
-        What y is, given f: "gaussian", "lognormal", "poisson" (exp link), "bernoulli", "binomial", "gamma",
-        "student_t", …, or an object such as ``npvi.likelihoods.Poisson(link="softplus")``.
+        What y is, given f: "gaussian", "lognormal", "poisson", "bernoulli", "binomial", "gamma", "student_t", …, or an
+        object such as ``npvi.likelihoods.Poisson(link="exp")``. Counts that are only named choose their link (exp, or
+        softplus with a knee) by what each says of places that are left out.
     kernel : str, Kernel or function of two points
         Covariance of f: "matern" (whose smoothness is learned, or two are mixed), "rbf", "matern12", "matern32",
         "matern52", …, or an object such as ``npvi.kernels.RBF(length_scale=0.5, variance=1.0)``. One that is only named
@@ -72,8 +73,12 @@ class GPRegressor(PredictsNumbers, BaseGP):
         than five rows, or where all responses are equal, nothing is learned.
     coords : columns or None
         Which columns of X the process sees, by name or number; the others are covariates of the mean. None: all.
-    coefficient_scale : float or None
-        Standard deviation of the Gaussian prior of each covariate's coefficient; None is a flat prior.
+    coefficient_scale : {"weak", None} or float
+        Standard deviation of the Gaussian prior of each covariate's coefficient. "weak": 5 units of f (logarithms,
+        log-odds; the spread of y where f has its scale) per standard deviation of the covariate. None: flat.
+    hyperprior : {"weak", None}
+        Priors of the length scales and standard deviations that have none of their own (`npvi.pc`, `npvi.positive`):
+        penalised complexity, in the data's own units, or none, which is maximum likelihood.
     tol : float
         Both residuals of the optimum must fall below it; by draws they can't be had as small.
     max_iter : int

@@ -30,6 +30,9 @@ __all__ = ["Covariance", "Family", "Fit", "Start", "fit_from_sites", "fit_poster
 
 Vector = NDArray[np.float64]
 
+#: residuals below this mean nothing where the spread of the mean's coefficients comes out of solves
+_COEFFICIENTS = 3e-7
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -89,6 +92,8 @@ def fit_posterior(
     -----
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
+    if not mean_function.known:
+        tolerance = max(tolerance, _COEFFICIENTS)
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
     problem = Problem(family, prior, data, mean_function, tolerances, enough)
     return _ascended(problem, problem.initial(start), tolerances, max_iterations, enough, progress)

@@ -47,6 +47,8 @@ _WORTH = 0.002
 _MOVED = 1.3
 #: rounds of climbing, each on a graph of its own
 _ROUNDS = 4
+#: parameters beyond which a rough climb takes two more evaluations for each
+_MANY = 5
 #: rows that are few enough for several starts, and length scales there, relative to those that were found first
 _FEW, _STARTS = 512, (0.25, 4.0)
 #: places that are left out, one after the other, to choose a link
@@ -159,15 +161,16 @@ class Learner:
         """Rough climbs, the best first: with the middle smoothness, from there with a rougher one, and with a smoother
         one if that was no better; with another start or two, where there are few rows."""
         graph = self.build(model.kernel.coordinates(table.X))
+        most = 15 + 2 * max(0, len(self.space(table, model)) - _MANY)
         if not open_smoothness(model.kernel, table.X):
-            tried = [self.climb(table, _Found(model, graph), 15, enough=0.5)]
+            tried = [self.climb(table, _Found(model, graph), most, enough=0.5)]
         else:
             middle = with_smoothness(model, table.X, 1.5)
-            first = self.climb(table, _Found(middle, graph), 15, enough=0.5)
+            first = self.climb(table, _Found(middle, graph), most, enough=0.5)
             tried = [first]
             for smoothness in (0.5, 2.5):
                 other = replace(first, model=with_smoothness(first.model, table.X, smoothness))
-                tried.append(self.climb(table, other, 15, enough=0.5))
+                tried.append(self.climb(table, other, most, enough=0.5))
                 if tried[-1].value > first.value:
                     break
         tried.sort(key=lambda found: -found.value)
@@ -177,10 +180,10 @@ class Learner:
 
     def _other_starts(self, table: Table, found: _Found) -> Iterator[_Found]:
         """Climbs from shorter and from longer length scales."""
-        for factor in _STARTS:
+        free = {c.name for c in self.space(table, found.model).coordinates if c.name.endswith("length_scale")}
+        for factor in _STARTS if free else ():
             values = found.model.named()
-            lengths = {name: value for name, value in values.items() if name.endswith("length_scale")}
-            values |= {name: (factor * np.asarray(value)).tolist() for name, value in lengths.items()}
+            values |= {name: (factor * np.asarray(values[name])).tolist() for name in free}
             yield self.climb(table, replace(found, model=found.model.at(values), curvature=None), 15, enough=0.5)
 
     def stacked(self, table: Table, best: _Found, second: _Found, careful: bool = True) -> Stacked:

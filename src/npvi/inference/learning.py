@@ -167,10 +167,7 @@ class BoundObjective:
             places = [places[i] for i in chosen]
         gradient = data.expectations(posterior.mean, fit.variance).gradient
         along = np.zeros((len(self.X), 0)) if fit.spread is None else fit.spread.along
-        # flat directions of the mean's prior count as wide, a hundred times as wide as the process
-        variance = fit.mean_function.prior.marginal_variance
-        widest = 1e4 * float(variance.max())
-        spread = np.minimum(1.0 / np.maximum(fit.mean_function.precision, 1e-300), widest)
+        variance, spread = fit.mean_function.prior.marginal_variance, fit.mean_function.coefficient_variance
         found: list[tuple] = []
         for some in _batches(places, _COLUMNS):
             rows = np.concatenate(some)

@@ -26,6 +26,9 @@ __all__ = ["CoefficientSpread", "MeanFunction", "Trend"]
 
 Vector = NDArray[np.float64]
 
+#: variance of a coefficient with a flat prior, relative to that of the process, where it must be a number
+_WIDE = 1e4
+
 
 @dataclass(frozen=True)
 class Trend:
@@ -113,10 +116,15 @@ class MeanFunction:
 
     @cached_property
     def marginal_precision(self) -> Vector:
-        """1 / Var f_i under the prior, shape (N,); 0 where a flat prior leaves it open."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.where(self.basis == 0.0, 0.0, self.basis**2 / self.precision)
-        return 1.0 / (self.prior.marginal_variance + spread.sum(axis=1))
+        """1 / Var f_i under the prior, shape (N,), where a flat prior of β counts as one much wider than the process."""
+        variance = self.prior.marginal_variance
+        return 1.0 / (variance + self.basis**2 @ self.coefficient_variance)
+
+    @property
+    def coefficient_variance(self) -> Vector:
+        """Prior variances of β, shape (p,); a flat prior counts as one much wider than the process."""
+        widest = _WIDE * float(np.max(self.prior.marginal_variance))
+        return np.minimum(1.0 / np.maximum(self.precision, 1.0 / widest), widest)
 
     def coefficients(self, f: Vector) -> Vector:
         """E[β | f] = (HᵀPH + Λ)⁻¹ HᵀPf, shape (p,)."""

@@ -53,7 +53,7 @@ def starting_model(
         # with Gaussian noise the two can't be told apart, and the noise is the one that is learned
         nugget = spread * (1e-6 if isinstance(likelihood, Gaussian | LogNormal) else 0.1)
         if not identifies_nugget(likelihood):
-            nugget = 1e-4 * spread
+            nugget = 1e-3 * spread
     return Model(kernel, nugget, likelihood)
 
 

@@ -61,5 +61,6 @@ class Table:
             width = patch if number % 2 == 0 else int(patch * (n / patch) ** (number / (_PATCHES - 1)))
             start = int((number * _GOLDEN % 1.0) * (n - width))
             free = start + np.flatnonzero(~taken[start : start + width])
-            taken[rng.choice(free, min(patch, len(free)), replace=False)] = True
+            free = free if len(free) >= patch else np.flatnonzero(~taken)
+            taken[rng.choice(free, patch, replace=False)] = True
         return self.take(np.sort(rows[taken]))

@@ -39,6 +39,8 @@ __all__ = ["Learned", "Learner", "learn"]
 _ROWS = 20_000
 #: points of the parts of the data that exploring looks at and that smoothness is chosen on
 _PART, _SCREEN = 8192, 2048
+#: points of the part on the way to very many, and nats a row below which a step isn't worth making
+_LARGE, _NATS = 65_536, 1e-6
 #: information about a parameter in the part, below which it counts as hardly known
 _WEAK = 10.0
 #: nats per observation that a mixture must gain for a second smoothness to be worth its cost
@@ -241,14 +243,20 @@ class Learner:
         return sorted([found, climbed], key=lambda one: -one.value)
 
     def every_row(self, table: Table, found: _Found, rows: int) -> _Found:
-        """From a model that was found on a number of rows to the best one for all."""
+        """From a model that was found on a number of rows to the best one for all; where there are very many, by way of
+        more of them, and in a few steps."""
         if can_collapse(table.data):  # so far by a sample of the sum
             every = self.objective(table, found.graph, None, careful=True)
             found = self.climb(table, found, 8, objective=every)
             return replace(found, graph=self.build(found.model.kernel.coordinates(table.X)))
+        if len(table) > 2 * _LARGE and rows < _LARGE:
+            found = self.every_row(table.patches(found.model.kernel, _LARGE), found, rows)
+            rows = _LARGE
         graph = self.build(found.model.kernel.coordinates(table.X))
         curvature = None if found.curvature is None else found.curvature * rows / len(table)
-        return self.climb(table, _Found(found.model, graph, None, curvature), 12)
+        most = 12 if len(table) <= 2 * _LARGE else 4
+        enough = max(0.05, _NATS * len(table))
+        return self.climb(table, _Found(found.model, graph, None, curvature), most, enough)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ Vector = NDArray[np.float64]
 
 #: draws of the posterior for its variances, and for a gradient where the factor won't do
 _DRAWS = 32
+#: rows beyond which half of them will do
+_MANY = 100_000
 #: columns of a covariance that are found at a time
 _COLUMNS = 64
 
@@ -199,7 +201,8 @@ class BoundObjective:
             family = AllCovariances(prior, self._noise)
             fit = fit_posterior(family, prior, data, mean_function, self.start, max_iterations=20)
         else:
-            family = AllCovariances(prior, self._noise, _DRAWS, strict=True)
+            draws = _DRAWS if len(self.X) <= _MANY else _DRAWS // 2  # sums over many rows need fewer
+            family = AllCovariances(prior, self._noise, draws, strict=True)
             fit = fit_posterior(
                 family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
             )

@@ -116,7 +116,7 @@ class MeanFunction:
 
     @cached_property
     def marginal_precision(self) -> Vector:
-        """1 / Var f_i under the prior, shape (N,), where a flat prior of β counts as one much wider than the process."""
+        """1 / Var f_i under the prior, shape (N,), a flat prior of β counts as one much wider than the process."""
         variance = self.prior.marginal_variance
         return 1.0 / (variance + self.basis**2 @ self.coefficient_variance)
 

@@ -41,7 +41,7 @@ NEVER = 3.0
 #: standard deviation of the coefficient of a standardised covariate, in units of f: by default, and where it is flat
 WEAK, FLAT = 5.0, 1e4
 #: the same of counts, whose flat prior is a proper one: covariates that tell zeros from the rest have no other end
-FLAT_OF_COUNTS = 20.0
+FLAT_OF_COUNTS = 10.0
 #: the nugget where none is given and nothing is learned
 _NUGGET = 1e-4
 

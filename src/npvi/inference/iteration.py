@@ -36,6 +36,8 @@ _SHORT_SD = 0.25
 _LONG, _MOST = 0.03, 256
 #: to which systems for the mean's coefficients are solved at least
 _COEFFICIENTS = 1e-4
+#: change of the spread of the mean's coefficients, relative to it, that is held back, and steps that that takes at most
+_SPREAD, _SPREAD_STEPS = 0.03, 24
 #: how often site precisions are raised at the start, until the bound is finite
 _RAISED = 12
 #: a step is tried whole, then halved until it is given up
@@ -228,6 +230,7 @@ class Problem:
             variance = (before + share * (sd - before)) ** 2
             proposed = self.data.expectations(tried, variance).precision
             self._hold(proposed, tried, v, variance, others)
+            proposed = self._hold_coefficients(state, tried, proposed)
             change = self._settled(state, tried, proposed) - w
             if cut == 1.0:
                 relaxation = self.relaxation.of(change * v)
@@ -287,6 +290,43 @@ class Problem:
             at_first = data.expectations(m, before[long]).precision
             held = _agreeing(data, m, others[long], np.maximum(at_first, 1e-300), proposed[long])
             proposed[long] = np.where(at_first > 0.0, held, proposed[long])
+
+    def _hold_coefficients(self, state: State, mean: Vector, proposed: Vector) -> Vector:
+        """Where proposed site precisions would change the spread of the mean's coefficients by much, those that go with
+        the spread that they make.
+
+        All rows that a coefficient speaks for answer for each other: zeros that a covariate tells from the rest have
+        w = exp(m + v/2) with nearly all of v the coefficient's. With S = C S' Cᵀ, and what f given the coefficients
+        knows held, S'⁻¹ = I + Z'ᵀ (W' − W) Z' for the w' at v + z' S' z'ᵀ: found by steps on the scale of logarithms,
+        shorter ones when they turn.
+        """
+        covariance = state.covariance
+        if not isinstance(covariance, WithCoefficients):
+            return proposed
+        along, w = covariance.coefficients.along, covariance.site_precision
+        if covariance.coefficients.mismatch(proposed - w) < _SPREAD:
+            return proposed
+        own, inner = covariance.given.variance, np.eye(along.shape[1])
+        share, last = 0.5, 0.0
+        sites = proposed
+        for _ in range(_SPREAD_STEPS):
+            values, vectors = np.linalg.eigh(inner)
+            root = along @ (vectors / np.sqrt(values))
+            sites = self.data.expectations(mean, own + np.einsum("ij,ij->i", root, root)).precision
+            off = np.clip(sites, -1e12, 1e12) - w
+            target = np.eye(len(inner)) + along.T @ (off[:, None] * along)
+            half = vectors * np.sqrt(values)
+            inverse = vectors / np.sqrt(values)
+            ratios, turns = np.linalg.eigh(inverse.T @ target @ inverse)
+            steps = np.log(np.clip(ratios, 1e-3, 1e3))
+            if np.abs(steps).max() < 1e-3:
+                break
+            largest = float(steps[np.argmax(np.abs(steps))])
+            share = 0.5 * share if largest * last < 0.0 else min(1.0, 1.2 * share)
+            last = largest
+            moved = half @ turns
+            inner = (moved * np.exp(share * steps)) @ moved.T
+        return sites
 
     def certificate(self, state: State) -> dict[str, float]:
         """Both residuals, relative to the largest term of their equation, and the bound."""

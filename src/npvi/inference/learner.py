@@ -206,7 +206,7 @@ class Learner:
         """The same model with another link, and how it compares at places that are left out."""
         link = {"link": likelihood.link, "knee": likelihood.knee}  # type: ignore[attr-defined]
         other = replace(found.model, likelihood=found.model.likelihood.replace(**link))
-        climbed = self.climb(table, replace(found, model=other, curvature=None, start=None), 15, enough=0.5)
+        climbed = self.climb(table, replace(found, model=other, start=None), 10, enough=0.5)
         foretold = []
         for one in (found, climbed):
             objective = self.objective(table, one.graph, one.start)
@@ -239,7 +239,7 @@ class Learner:
     def confirm(self, table: Table, found: _Found, other: _Found) -> list[_Found]:
         """Both on more rows than told them apart, the better one first; `found` is what it is on these rows."""
         graph = self.build(other.model.kernel.coordinates(table.X))
-        climbed = self.climb(table, _Found(other.model, graph, None, found.curvature), 10, enough=0.5)
+        climbed = self.climb(table, _Found(other.model, graph, None, found.curvature), 6, enough=0.5)
         return sorted([found, climbed], key=lambda one: -one.value)
 
     def every_row(self, table: Table, found: _Found, rows: int) -> _Found:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.recovery [simulations]
 
-Matérn-3/2 with a nugget, 5,000 points in the unit square, Poisson and Bernoulli. A pair of (simulation, parameter)
+Matérn-3/2, 5,000 points in the unit square, Poisson with a nugget and Bernoulli without. A pair of (simulation, parameter)
 counts as recovered where the logarithm of the learned number is within two standard errors of the truth's.
 """
 
@@ -21,7 +21,7 @@ from npvi.priors import NNGP
 _N = 5000
 _TRUTH = {
     "poisson": {"kernel__length_scale": 0.15, "kernel__variance": 1.0, "nugget": 0.2},
-    "bernoulli": {"kernel__length_scale": 0.15, "kernel__variance": 4.0, "nugget": 0.5},
+    "bernoulli": {"kernel__length_scale": 0.15, "kernel__variance": 4.0},  # a label says nothing of a nugget
 }
 
 
@@ -31,7 +31,7 @@ def simulate(likelihood: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     X = rng.uniform(size=(_N, 2))
     graph = build_graph(X, 40)
     kernel = npvi.kernels.Matern32(truth["kernel__length_scale"], truth["kernel__variance"])
-    prior = NNGP(kernel, truth["nugget"], X[graph.order], graph)
+    prior = NNGP(kernel, truth.get("nugget", 1e-6), X[graph.order], graph)
     f = np.empty(_N)
     f[graph.order] = prior.root.solve(rng.standard_normal(_N))
     y = rng.poisson(np.exp(f)) if likelihood == "poisson" else rng.uniform(size=_N) < 1.0 / (1.0 + np.exp(-f))
@@ -47,7 +47,8 @@ def main() -> None:
         for seed in range(simulations):
             X, y = simulate(likelihood, seed)
             # starts that are wrong on purpose
-            model = npvi.GPRegressor(likelihood, npvi.kernels.Matern32(1.0, 2.0), nugget=1.0).fit(X, y)
+            wrong = {"nugget": 1.0} if "nugget" in truth else {}
+            model = npvi.GPRegressor(likelihood, npvi.kernels.Matern32(1.0, 2.0), **wrong).fit(X, y)
             table = model.summary(standard_errors=True)
             for name, true in truth.items():
                 value, error = table.loc[name, ["value", "standard_error"]]

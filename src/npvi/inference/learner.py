@@ -55,8 +55,8 @@ _MANY = 5
 _FEW, _STARTS = 512, (0.25, 4.0)
 #: places that are left out, one after the other, to choose a link
 _PLACES = 256
-#: nats between two models below which all rows decide
-_DOUBT = 10.0
+#: nats between two smoothnesses below which the part can't tell, and below which a larger one can't
+_TELLS, _DOUBT = 50.0, 10.0
 #: fewer rows say too little to learn from
 _FEWEST = 5
 
@@ -349,13 +349,15 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Likelihood 
     known = learner.known(part, best)
     larger = table if collapsed or n <= 2 * _PART else table.patches(model.kernel, _PART)
     found = [learner.rounds(larger, best.model, known)]
-    if others and part is not table:
+    # a part sees near and far alike; all rows see near ones most, and are asked where the part can't tell
+    doubtful = bool(others) and part is not table and best.value - others[0].value < _TELLS
+    if doubtful:
         found = learner.confirm(larger, found[0], others[0])
-    doubtful = len(found) > 1 and found[0].value - found[1].value < _DOUBT
-    if worth or (doubtful and larger is not table):
-        if len(found) == 1:
-            found.append(learner.rounds(larger, others[0].model, learner.known(part, others[0])))
-    else:
+        doubtful = larger is not table and found[0].value - found[1].value < _DOUBT
+    if worth:
+        second = found[1].model if len(found) > 1 else others[0].model
+        found = [found[0], learner.rounds(larger, second, known)]
+    elif not doubtful:
         found = found[:1]
     if larger is not table or (collapsed and n > _ROWS):
         found = [learner.every_row(table, one, len(larger)) for one in found]

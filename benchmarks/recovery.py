@@ -2,8 +2,8 @@
 
     python -m benchmarks.recovery [simulations]
 
-Matérn-3/2, 5,000 points in the unit square, Poisson with a nugget and Bernoulli without. A pair of (simulation, parameter)
-counts as recovered where the logarithm of the learned number is within two standard errors of the truth's.
+Matérn-3/2, 5,000 points in the unit square, Poisson with a nugget and Bernoulli without. A pair of (simulation,
+parameter) counts as recovered where the logarithm of the learned number is within two standard errors of the truth's.
 """
 
 from __future__ import annotations

@@ -236,11 +236,13 @@ class Learner:
             found = replace(found, graph=graph, start=_reordered(found.start, found.graph, graph))
         return found
 
-    def confirm(self, table: Table, found: _Found, other: _Found) -> list[_Found]:
-        """Both on more rows than told them apart, the better one first; `found` is what it is on these rows."""
-        graph = self.build(other.model.kernel.coordinates(table.X))
-        climbed = self.climb(table, _Found(other.model, graph, None, found.curvature), 6, enough=0.5)
-        return sorted([found, climbed], key=lambda one: -one.value)
+    def confirm(self, table: Table, found: _Found, others: list[_Found]) -> list[_Found]:
+        """All on more rows than couldn't tell them apart, the best first; `found` is what it is on these rows."""
+        climbed = []
+        for other in others:
+            graph = self.build(other.model.kernel.coordinates(table.X))
+            climbed.append(self.climb(table, _Found(other.model, graph, None, found.curvature), 6, enough=0.5))
+        return sorted([found, *climbed], key=lambda one: -one.value)
 
     def every_row(self, table: Table, found: _Found, rows: int) -> _Found:
         """From a model that was found on a number of rows to the best one for all; where there are very many, by way of
@@ -350,9 +352,10 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Likelihood 
     larger = table if collapsed or n <= 2 * _PART else table.patches(model.kernel, _PART)
     found = [learner.rounds(larger, best.model, known)]
     # a part sees near and far alike; all rows see near ones most, and are asked where the part can't tell
-    doubtful = bool(others) and part is not table and best.value - others[0].value < _TELLS
-    if doubtful:
-        found = learner.confirm(larger, found[0], others[0])
+    rivals = [one for one in others if best.value - one.value < _TELLS] if part is not table else []
+    doubtful = False
+    if rivals:
+        found = learner.confirm(larger, found[0], rivals)[:2]
         doubtful = larger is not table and found[0].value - found[1].value < _DOUBT
     if worth:
         second = found[1].model if len(found) > 1 else others[0].model

@@ -256,7 +256,7 @@ class Learner:
             rows = _LARGE
         graph = self.build(found.model.kernel.coordinates(table.X))
         curvature = None if found.curvature is None else found.curvature * rows / len(table)
-        most = 12 if len(table) <= 2 * _LARGE else 4
+        most = 12 if len(table) <= 2 * _LARGE else 3
         enough = max(0.05, _NATS * len(table))
         return self.climb(table, _Found(found.model, graph, None, curvature), most, enough)
 

@@ -97,8 +97,6 @@ class Learner:
         self.history: list[float] = []
         self.link: Comparison | None = None
         self._settled: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
-        self.at_bound: list[str] = []
-        self.gradient: NDArray = np.zeros(0)
 
     def space(self, table: Table, model: Model) -> SearchSpace:
         """What is learned; how far it may go, and what is likely, is settled by the first model and the first table."""
@@ -155,9 +153,9 @@ class Learner:
             curvature=found.curvature,
             report=report,
         )
-        self.at_bound, self.gradient = space.at_bound(ascent.z), ascent.gradient
         start = getattr(objective, "start", None)
-        return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient)
+        at_bound = tuple(space.at_bound(ascent.z))
+        return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient, at_bound)
 
     def explore(self, table: Table, model: Model) -> list[_Found]:
         """Rough climbs, the best first: with the middle smoothness, from there with a rougher one, and with a smoother
@@ -271,6 +269,8 @@ class _Found:
     curvature: NDArray | None = None
     value: float = -np.inf
     gradient: NDArray | None = None
+    at_bound: tuple[str, ...] = ()
+    """Parameters that ended at the end of what they may be."""
 
 
 @dataclass(frozen=True)
@@ -328,7 +328,7 @@ def learn(
     learner.space(table, model)  # settles how far parameters may go
     found = _found(learner, table, model, other_link)
     stacked = learner.stacked(table, found[0], found[1]) if len(found) > 1 else Stacked(0.0, 0.0)
-    info = _info(learner, started)
+    info = _info(learner, started, found[0])
     best, *others = (Learned(one.model, one.graph, one.start, info) for one in found)
     return replace(best, second=others[0], weight=stacked.weight) if _worth(stacked) else best
 
@@ -386,12 +386,12 @@ def _worth(stacked: Stacked) -> bool:
     return stacked.gain > _WORTH and stacked.weight <= 0.5
 
 
-def _info(learner: Learner, started: float) -> dict[str, Any]:
+def _info(learner: Learner, started: float, found: _Found | None = None) -> dict[str, Any]:
     return {
         "evaluations": len(learner.history),
         "objective": learner.history,
-        "at_bound": learner.at_bound,
-        "gradient": np.asarray(learner.gradient).tolist(),
+        "at_bound": [] if found is None else list(found.at_bound),
+        "gradient": [] if found is None or found.gradient is None else found.gradient.tolist(),
         "link": None if learner.link is None else learner.link.as_dict(),
         "seconds": time.perf_counter() - started,
     }

@@ -353,15 +353,13 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Likelihood 
     found = [learner.rounds(larger, best.model, known)]
     # a part sees near and far alike; all rows see near ones most, and are asked where the part can't tell
     rivals = [one for one in others if best.value - one.value < _TELLS] if part is not table else []
-    doubtful = False
-    if rivals:
-        found = learner.confirm(larger, found[0], rivals)[:2]
-        doubtful = larger is not table and found[0].value - found[1].value < _DOUBT
     if worth:
-        second = found[1].model if len(found) > 1 else others[0].model
-        found = [found[0], learner.rounds(larger, second, known)]
-    elif not doubtful:
-        found = found[:1]
+        second = learner.rounds(larger, others[0].model, learner.known(part, others[0]))
+        found = sorted([found[0], second], key=lambda one: -one.value)
+    elif rivals:
+        found = learner.confirm(larger, found[0], rivals)[:2]
+        if larger is table or found[0].value - found[1].value >= _DOUBT:
+            found = found[:1]
     if larger is not table or (collapsed and n > _ROWS):
         found = [learner.every_row(table, one, len(larger)) for one in found]
     found.sort(key=lambda one: -one.value)

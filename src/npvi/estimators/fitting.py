@@ -24,6 +24,7 @@ from npvi.inference.starting import starting_model
 from npvi.inference.stochastic import SGD
 from npvi.inference.table import Table
 from npvi.kernels import Kernel
+from npvi.likelihoods import Poisson
 from npvi.likelihoods.rates import Rates, typical_count
 from npvi.likelihoods.softmax import Softmax
 from npvi.model_parts import plain_parts
@@ -42,6 +43,8 @@ NEVER = 3.0
 WEAK, FLAT = 5.0, 1e4
 #: the same of counts, whose flat prior is a proper one: covariates that tell zeros from the rest have no other end
 FLAT_OF_COUNTS = 10.0
+#: standard deviation of the constant of rates whose zeros may have other reasons
+FLAT_OF_RATES = 20.0
 #: the nugget where none is given and nothing is learned
 _NUGGET = 1e-4
 
@@ -124,6 +127,9 @@ def _coefficient_precision(model: BaseGP, part: LinearPart, data: Data) -> NDArr
     precision = np.zeros(len(part.names))
     if part.constant and data.one_sided:
         precision[0] = NEVER**-2
+    elif part.constant and isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
+        # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
+        precision[0] = FLAT_OF_RATES**-2
     given = model.coefficient_scale
     if given in ("weak", None):
         support = data.likelihood.support
@@ -144,13 +150,15 @@ def _learned(model: BaseGP, task: Task) -> Chosen:
     table, data = task.table, task.table.data
     likelihood = data.likelihood
     other_link: Rates | None = None
+    counted = table if data.weight is None else table.take(np.flatnonzero(data.weight > 0.0))
+    seen = counted.data if len(counted) else data
     if isinstance(model.likelihood, str):
-        likelihood = likelihood.replace(**likelihood.initial_parameters(data.y, **data.row))
+        likelihood = likelihood.replace(**likelihood.initial_parameters(seen.y, **seen.row))
         if isinstance(likelihood, Rates) and model.prior not in LOW_RANK:
-            knee = typical_count(data.y, data.row.get("exposure", 1.0))
+            knee = typical_count(seen.y, seen.row.get("exposure", 1.0))
             other_link = likelihood.replace(link="softplus", knee=knee)
     named = isinstance(model.kernel, str)
-    first = starting_model(task.kernel, named, task.nugget, likelihood, table.X, data.y, data.row)
+    first = starting_model(task.kernel, named, task.nugget, likelihood, table.X, seen.y, seen.row)
     learned = learn(
         table,
         replace(first, structure=_structure(model, first, task), coefficient_precision=task.coefficient_precision),

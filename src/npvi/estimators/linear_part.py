@@ -77,8 +77,10 @@ def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any
     center = values.mean(axis=0) if constant else np.zeros(len(others))
     scale = values.std(axis=0) if constant else np.sqrt(np.mean(values**2, axis=0))
     labels = [str(names[j]) if names is not None else f"x{j}" for j in others]
+    # less is rounding of a column that never changes
+    changes = scale > 1e-12 * np.maximum(1.0, np.abs(center))
     part = LinearPart(
-        places, others, constant, center, np.where(scale > 0.0, scale, 1.0), ("constant",) * constant + tuple(labels)
+        places, others, constant, center, np.where(changes, scale, 1.0), ("constant",) * constant + tuple(labels)
     )
     _warn_about_rank(part, X, labels, scale)
     return part

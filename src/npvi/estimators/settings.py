@@ -42,7 +42,8 @@ def check_settings(model: BaseGP) -> None:
     if model.nugget is not None:
         check_nugget(model.nugget)
     scale = model.coefficient_scale
-    if not (scale in ("weak", None) or (isinstance(scale, Real) and 0.0 < float(scale) < np.inf)):
+    named = scale is None or (isinstance(scale, str) and scale == "weak")
+    if not (named or (isinstance(scale, Real) and 0.0 < float(scale) < np.inf)):
         raise ValueError(
             f"coefficient_scale must be 'weak', a positive number, or None for a flat prior; got {scale!r}"
         )

@@ -48,6 +48,8 @@ Vector = NDArray[np.float64]
 _DRAWS = 32
 #: rows beyond which half of them will do
 _MANY = 100_000
+#: nats below the best bound so far from which on a start is to blame
+_LOST = 100.0
 #: columns of a covariance that are found at a time
 _COLUMNS = 64
 
@@ -127,7 +129,7 @@ class BoundObjective:
         careful: bool = False,
     ) -> None:
         self.X, self.data, self.basis, self.graph, self.start, self.careful = X, data, basis, graph, start, careful
-        self._noise = Noise(graph.order)
+        self._noise, self._best = Noise(graph.order), -np.inf
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         data, fit = self._fit(model)
@@ -206,6 +208,11 @@ class BoundObjective:
             fit = fit_posterior(
                 family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
             )
+        if self.start is not None and not fit.elbo > self._best - max(_LOST, 0.2 * abs(self._best)):
+            # the start has led astray: from the data's own sites
+            self.start = None
+            return self._fit(model)
+        self._best = max(self._best, fit.elbo)
         self.start = Start(fit.posterior.mean, fit.variance)
         return data, fit
 

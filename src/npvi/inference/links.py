@@ -76,9 +76,12 @@ class Comparison:
 def foretell(data: Data, left_out: LeftOut) -> Foretold:
     """What a model says of the rows that were left out."""
     some = data.take(left_out.rows)
-    arguments = (left_out.mean, left_out.variance, some.row)
+    counted = np.arange(len(some.y)) if some.weight is None else np.flatnonzero(some.weight > 0.0)
+    some = some.take(counted)
+    arguments = (left_out.mean[counted], left_out.variance[counted], some.row)
     log_density = predictive_log_prob(some.likelihood, some.y, *arguments)
-    return Foretold(some.y, left_out.place, log_density, predictive_moments(some.likelihood, *arguments)[0])
+    mean = predictive_moments(some.likelihood, *arguments)[0]
+    return Foretold(some.y, left_out.place[counted], log_density, mean)
 
 
 def compare(first: Foretold, second: Foretold) -> Comparison:
@@ -97,7 +100,8 @@ def compare(first: Foretold, second: Foretold) -> Comparison:
     sums = np.bincount(first.place, difference - gain)
     error = float(np.sqrt(np.sum(sums**2)) / len(difference))
     if _usable(second, first) != _usable(first, second):
-        takes_second = gain > -_COST if _usable(second, first) else gain > _COST
+        # a single row may have a density that is next to nothing
+        takes_second = gain + 2.0 * error > -_COST if _usable(second, first) else gain - 2.0 * error > _COST
     else:
         takes_second = gain > max(_GAIN, 2.0 * error)
     ratios = (first.sum_ratio, second.sum_ratio)

@@ -82,7 +82,7 @@ def limits(model: Model, X: NDArray) -> dict[str, tuple[Any, Any]]:
         found[f"kernel__{part.name}variance"] = (1e-6 * variance, min(1e4 * variance, highest))
     for name, (low, high) in model.likelihood.limits.items():
         start = float(getattr(model.likelihood, name))
-        found[f"likelihood__{name}"] = (min(low, 1e-3 * start), max(high, 1e3 * start))
+        found[f"likelihood__{name}"] = (min(low, start), max(high, 1e3 * start))
     return found
 
 

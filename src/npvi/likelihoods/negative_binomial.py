@@ -39,7 +39,7 @@ class NegativeBinomial(Rates):
     -0.6931
     """
 
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"dispersion": (1e-3, 1e4)}
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"dispersion": (1e-2, 1e4)}
 
     def __init__(self, dispersion: float = 1.0, link: str = "exp", knee: float = 1.0) -> None:
         self.dispersion = dispersion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class ZeroInflatedNegativeBinomial(_ZeroInflated):
     >>> round(float(ZeroInflatedNegativeBinomial(inflation=0.5).log_prob(0.0, 0.0)), 4)  # log(½ + ½ · ½)
     -0.2877
     """
+
+    limits: ClassVar[dict[str, tuple[float, float]]] = NegativeBinomial.limits
 
     def __init__(self, inflation: float = 0.1, dispersion: float = 1.0, link: str = "exp", knee: float = 1.0) -> None:
         self.inflation = inflation

@@ -49,9 +49,9 @@ class Reach:
 
     @property
     def beyond(self) -> NDArray[np.bool_]:
-        """Where a prediction is the prior, or nearly so: a length scale or more from all data, which explain less than a
-        twentieth of its variance (``prior_share > 0.95``), so that their correlation with f is below 0.22. (Next to data
-        that say little, a prediction is as uncertain, but it isn't far from them.)"""
+        """Where a prediction is the prior, or nearly so: a length scale or more from all data, which explain less than
+        a twentieth of its variance (``prior_share > 0.95``), so that their correlation with f is below 0.22. (Next to
+        data that say little, a prediction is as uncertain, but it isn't far from them.)"""
         return (self.prior_share > _BEYOND) & (self.distance >= 1.0)
 
     def mask(self, values: Any) -> NDArray[np.float64]:

@@ -119,3 +119,25 @@ def foretold(log_density, mean):
 def test_density_and_means_choose_together(gain, means, second):
     first, other = foretold([0.0, 0.0, 0.0], means[0]), foretold([gain] * 3, means[1])
     assert compare(first, other).second is second
+
+
+def test_rows_without_weight_have_no_say():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 10.0, (80, 1))
+    y = rng.poisson(40.0 * np.maximum(np.sin(X[:, 0]) + 1.02, 0.01)).astype(float)
+    alone = npvi.GPRegressor("poisson").fit(X, y)
+    weight = np.append(np.ones(80), 0.0)
+    beside = npvi.GPRegressor("poisson").fit(np.vstack([X, [[5.0]]]), np.append(y, 1e5), sample_weight=weight)
+    assert repr(beside.likelihood_) == repr(alone.likelihood_)
+    np.testing.assert_allclose(beside.predict(X), alone.predict(X), rtol=0.02)
+
+
+@pytest.mark.parametrize("name", ["negative_binomial", "zero_inflated_poisson"])
+def test_a_few_counts_among_zeros(name):
+    """Zeros that may have other reasons say little of a large rate: nothing but a proper prior holds it."""
+    rng = np.random.default_rng(1)
+    table = np.column_stack([rng.uniform(0.0, 10.0, (100, 2)), rng.normal(size=100)])
+    y = np.zeros(100)
+    y[:4] = rng.poisson(2.0, 4) + 1.0
+    mean = npvi.GPRegressor(name, coords=[0, 1]).fit(table, y).predict(table)
+    assert mean.sum() < 20.0 * y.sum()

@@ -248,13 +248,13 @@ class Bound:
         self.mean_precision = self.P
         self.coefficients = 0
 
-    def with_constant(self):
-        """From now on a constant with a flat prior is the first of the unknowns: f | c ~ N(c, P⁻¹), and everything may
-        go with it."""
+    def with_constant(self, precision=0.0):
+        """From now on a constant, with a flat prior or one of mean 0, is the first of the unknowns: f | c ~ N(c, P⁻¹);
+        everything may go with it."""
         n, row_sums = len(self.P), self.P.sum(axis=1)
-        self.P = np.block([[row_sums.sum(), -row_sums], [-row_sums[:, None], self.P]])
+        self.P = np.block([[row_sums.sum() + precision, -row_sums], [-row_sums[:, None], self.P]])
         self.mask = np.block([[np.ones((1, 1), bool), np.zeros((1, n), bool)], [np.ones((n, 1), bool), self.mask]])
-        self.logdet -= np.log(2.0 * np.pi)
+        self.logdet -= np.log(precision or 2.0 * np.pi)
         self.mean_precision, self.coefficients = self.P, 1
 
     def _expectations(self, mu, L):

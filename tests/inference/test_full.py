@@ -98,7 +98,7 @@ def test_it_is_the_best_of_all_gaussians(name, mean):
         np.tri(N, dtype=bool),  # any covariance has a Cholesky factor
     )
     if mean == "constant":
-        bound.with_constant()
+        bound.with_constant(fitted.coefficient_precision_[0])
     best, _ = bound.maximum(np.random.default_rng(1), starts=1, scale=0.1, site_precision=2.0)
     mu, L = bound.best
     assert fitted.fit_info_["converged"]

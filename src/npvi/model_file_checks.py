@@ -26,8 +26,8 @@ def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likeli
             raise ValueError(f"its {name} is not a finite {kinds} array of shape {shape}")
     n, k = arrays["parents"].shape
     everyone = np.arange(n)
-    for name in ("order", "spatial"):
-        if not np.array_equal(np.sort(arrays[name]), everyone):
+    for name in ("order", "spatial", "canonical_order"):
+        if name in arrays and not np.array_equal(np.sort(arrays[name]), everyone):
             raise ValueError(f"its {name} does not name every point once")
     parents = arrays["parents"]
     used = np.arange(k) < np.minimum(everyone, k)[:, None]
@@ -91,5 +91,7 @@ def _expected(
         raise ValueError(f"it holds a posterior {metadata['posterior']!r}, which this version does not know")
     shapes |= {prefix + name: shape for prefix in functions for name, shape in own.items()}
     kinds |= {"order": ((np.int64,), (n,)), "parents": ((np.int32,), (n, k)), "spatial": ((np.int32,), (n,))}
+    if "canonical_order" in arrays:
+        kinds["canonical_order"] = ((np.int64,), (n,))
     kinds |= {"coords": ((np.int64,), (n_coords,)), "covariates": ((np.int64,), (n_covariates,))}
     return kinds | {name: ((np.float64,), shape) for name, shape in shapes.items()}

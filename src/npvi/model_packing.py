@@ -67,6 +67,7 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
     kind, arrays = _function_arrays(model)
     arrays |= {
         "order": graph.order,
+        "canonical_order": prior.graph.order,
         "parents": graph.parents,
         "spatial": graph.spatial,
         "X": prior.X,

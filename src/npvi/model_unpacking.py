@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,11 +63,12 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     row = likelihood.check_row({name: arrays[f"row_{name}"] for name in metadata["row"]}, len(y), y)
     graph = Graph(arrays["order"], arrays["parents"], arrays["spatial"])
     model.kernel_, model.likelihood_, model.graph_ = kernel, likelihood, graph
+    own = replace(graph, order=arrays.get("canonical_order", graph.order))  # older files have the caller's
     model.nugget_ = float(metadata["nugget"])
     with threads(model.n_jobs):
         kind = metadata.get("prior", NearestNeighbors.kind)  # older files have no other
         model.structure_ = InducingPoints(kind, arrays["inducing"]) if kind in LOW_RANK else NearestNeighbors()
-        model.prior_ = model.structure_.prior(kernel, model.nugget_, arrays["X"], graph)
+        model.prior_ = model.structure_.prior(kernel, model.nugget_, arrays["X"], own)
         model.posterior_, model.trend_ = _functions(metadata["posterior"], arrays, model.prior_, likelihood)
     part = metadata["linear_part"]
     columns = (arrays["coords"], arrays["covariates"])

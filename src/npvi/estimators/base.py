@@ -13,13 +13,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from npvi import progress, validation
+from npvi.estimators.canonical import naming_rows
 from npvi.estimators.extending import extend
-from npvi.estimators.fitting import NEVER, Clock, choose, companion_of, fit_by_grid, task_of
+from npvi.estimators.fitting import NEVER, Clock, choose, companion_of, fit_by_grid, rows_of_fit, task_of
 from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
 from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
-from npvi.inference import Start, Trend
+from npvi.inference import Data, Start, Trend
 from npvi.inference.learning import Model
 from npvi.inference.parameter_table import parameter_table
 from npvi.inference.table import Table
@@ -152,7 +153,8 @@ class BaseGP(Predicts, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        with threads(self.n_jobs), progress.reporting(progress.print_progress if self.verbose else None):
+        report = progress.print_progress if self.verbose else None
+        with threads(self.n_jobs), progress.reporting(report), naming_rows(task.rows):
             clock = Clock()
             chosen = choose(self, task, previous)
             clock.lap("graph" if chosen.learned is None else "learn")
@@ -169,7 +171,7 @@ class BaseGP(Predicts, BaseEstimator):
             clock.lap("inference")
         prior.forget_precision()
         self.kernel_, self.likelihood_, self.nugget_ = model.kernel, model.likelihood, float(model.nugget)
-        self.graph_, self.prior_, self.posterior_ = chosen.graph, prior, fit.posterior
+        self.graph_, self.prior_, self.posterior_ = chosen.graph.relabelled(task.rows), prior, fit.posterior
         self.linear_part_, self.trend_, self.data_, self.structure_ = task.part, trend, data, model.structure
         self.basis_, self._said = ordered.basis, task.said
         self.coefficient_precision_ = model.coefficient_precision
@@ -243,8 +245,13 @@ class BaseGP(Predicts, BaseEstimator):
             raise ValueError(
                 f"the model has only {n} points, so that all of them are neighbours: fit it anew with all rows"
             )
-        prior, data, basis, fit = extend(self, X, y, weight, row)
-        self.graph_, self.prior_, self.posterior_ = prior.graph, prior, fit.posterior
+        new = Data(self.likelihood_, y, row, weight)
+        rows = rows_of_fit(self, X, new)
+        every = np.empty(n + len(X), dtype=np.int64)  # the caller's row of each row of the fit
+        every[self.prior_.graph.order], every[n:] = self.graph_.order, n + rows
+        with naming_rows(every):
+            prior, data, basis, fit = extend(self, X[rows], new.take(rows))
+        self.graph_, self.prior_, self.posterior_ = prior.graph.relabelled(every), prior, fit.posterior
         self.data_, self.basis_, self.trend_, self.elbo_ = data, basis, fit.trend, fit.elbo
         kept: dict[str, Any] = {
             name: self.fit_info_[name] for name in ("learning", "at_bound") if name in self.fit_info_
@@ -275,7 +282,7 @@ class BaseGP(Predicts, BaseEstimator):
         start = Start(self.posterior_.mean, self._marginal_variance())
         with threads(self.n_jobs):
             weak = self.hyperprior == "weak"
-            rows = parameter_table(table, model, self._said, self.graph_, start, standard_errors, weak)
+            rows = parameter_table(table, model, self._said, self.prior_.graph, start, standard_errors, weak)
         for name, (value, error) in self._coefficients().items():
             rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error})
         return pd.DataFrame(rows).set_index("parameter")

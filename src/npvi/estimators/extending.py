@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["extend"]
 
 
-def extend(
-    model: BaseGP, X: NDArray[np.float64], y: NDArray, weight: NDArray | None, row: dict[str, NDArray]
-) -> tuple[Prior, Data, NDArray[np.float64], Fit]:
+def extend(model: BaseGP, X: NDArray[np.float64], new: Data) -> tuple[Prior, Data, NDArray[np.float64], Fit]:
     """The prior, the data, the basis and the fit of a model with more rows, at the hyper-parameters that it has.
 
     The new points come last in the order, each with its nearest earlier points as parents, so that what the prior says
@@ -31,20 +29,16 @@ def extend(
     """
     places = model.linear_part_.places(X)
     old: Data = model.data_
+    weighted = new.weight is not None or old.weight is not None
     with threads(model.n_jobs):
         coordinates = model.kernel_.coordinates
-        graph = extend_graph(model.graph_, coordinates(model.prior_.X), coordinates(places))
+        graph = extend_graph(model.prior_.graph, coordinates(model.prior_.X), coordinates(places))
         prior = model.prior_.extended(places, graph)
         data = Data(
             model.likelihood_,
-            np.concatenate([old.y, y]),
-            {
-                name: np.concatenate([_filled(old.row, name, old.y), _filled(row, name, y)])
-                for name in {**old.row, **row}
-            },
-            None
-            if weight is None and old.weight is None
-            else np.concatenate([_ones(old.weight, old.y), _ones(weight, y)]),
+            np.concatenate([old.y, new.y]),
+            {name: np.concatenate([_filled(part, name) for part in (old, new)]) for name in {**old.row, **new.row}},
+            np.concatenate([_weights(part) for part in (old, new)]) if weighted else None,
         )
         basis = np.vstack([model.basis_, model.linear_part_.basis(X)])
         start = _start(model, prior, data, basis, model.prior_.conditional_of_last(places, graph))
@@ -85,15 +79,15 @@ def _told(data: Data, mean: NDArray, variance: NDArray) -> tuple[NDArray, NDArra
     return m, v, w
 
 
-def _filled(row: dict[str, NDArray], name: str, y: NDArray) -> NDArray:
+def _filled(data: Data, name: str) -> NDArray:
     """What is known of an extra; where nothing was given, what that means."""
     neutral: dict[str, Any] = {"exposure": 1.0, "trials": 1.0, "censored": 0.0}
-    if name in row:
-        return row[name]
+    if name in data.row:
+        return data.row[name]
     if name not in neutral:
         raise ValueError(f"{name} must be given for the new rows too: it was for the old ones (or not at all)")
-    return np.full(len(y), neutral[name])
+    return np.full(len(data.y), neutral[name])
 
 
-def _ones(weight: NDArray | None, y: NDArray) -> NDArray:
-    return np.ones(len(y)) if weight is None else weight
+def _weights(data: Data) -> NDArray:
+    return np.ones(len(data.y)) if data.weight is None else data.weight

@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from npvi import progress
-from npvi.estimators.linear_part import LinearPart, linear_part
+from npvi.estimators.canonical import canonical_rows
+from npvi.estimators.linear_part import LinearPart, columns_of, linear_part
 from npvi.estimators.settings import check_settings
 from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Start
@@ -35,7 +36,7 @@ from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, St
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
 
-__all__ = ["NEVER", "Chosen", "Clock", "Task", "choose", "companion_of", "fit_by_grid", "task_of"]
+__all__ = ["NEVER", "Chosen", "Clock", "Task", "choose", "companion_of", "fit_by_grid", "rows_of_fit", "task_of"]
 
 #: standard deviation of the constant where all counts are 0, which otherwise would have no end
 NEVER = 3.0
@@ -55,7 +56,8 @@ class Task:
 
     Attributes
     ----------
-    table : the rows, in the caller's order.
+    table : the rows, in an order that doesn't depend on the caller's, unless that is asked for.
+    rows : the caller's number of each.
     part : which columns the process sees, and which enter the mean.
     kernel, nugget : plain numbers inside; no nugget where none was given.
     said : what the user said about numbers, by full name.
@@ -64,6 +66,7 @@ class Task:
     """
 
     table: Table
+    rows: NDArray[np.int64]
     part: LinearPart
     kernel: Kernel
     nugget: float | None
@@ -108,15 +111,23 @@ def task_of(
     """Check the settings and the data against each other."""
     check_settings(model)
     names = getattr(model, "feature_names_in_", None)
-    part = linear_part(X, names, model.coords, model._mean(y, weight))
-    places = part.places(X)
-    kernel, likelihood, nugget, said = plain_parts(model.kernel, model._likelihood(), model.nugget, places.shape[1])
+    coords = columns_of(model.coords, names, X.shape[1])
+    kernel, likelihood, nugget, said = plain_parts(model.kernel, model._likelihood(), model.nugget, len(coords))
     y = likelihood.check_response(y)
     data = Data(likelihood, y, likelihood.check_row(row, len(y), y), weight)
+    rows = rows_of_fit(model, X, data)
+    X, data = X[rows], data.take(rows)
+    part = linear_part(X, names, coords, model._mean(data.y, data.weight))
     rng = check_random_state(0 if model.random_state is None else model.random_state)
     seed = int(rng.randint(np.iinfo(np.int32).max))
-    table = Table(places, data, part.basis(X))
-    return Task(table, part, kernel, nugget, said, seed, _coefficient_precision(model, part, data))
+    table = Table(part.places(X), data, part.basis(X))
+    return Task(table, rows, part, kernel, nugget, said, seed, _coefficient_precision(model, part, data))
+
+
+def rows_of_fit(model: BaseGP, X: NDArray[np.float64], data: Data) -> NDArray[np.int64]:
+    """The caller's row of each row of a fit: as they are only where the caller says what their order is."""
+    asked = not isinstance(model.order, str) or model.order == "given"
+    return np.arange(len(X)) if asked else canonical_rows(X, data)
 
 
 def _coefficient_precision(model: BaseGP, part: LinearPart, data: Data) -> NDArray[np.float64]:
@@ -178,7 +189,7 @@ def _as_given(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
     coordinates = task.kernel.coordinates(task.table.X)
     if previous is None or not _same_graph(previous, model, coordinates):
         return Chosen(given, _graph(model, coordinates, task), None)
-    return Chosen(given, previous.graph_, Start(previous.posterior_.mean, previous._marginal_variance()))
+    return Chosen(given, previous.prior_.graph, Start(previous.posterior_.mean, previous._marginal_variance()))
 
 
 def _structure(model: BaseGP, first: Model, task: Task) -> Structure:
@@ -222,7 +233,7 @@ def _same_graph(fitted: BaseGP, other: BaseGP, coordinates: NDArray) -> bool:
     names = ("n_neighbors", "rule", "order", "random_state")
     if any(not np.array_equal(getattr(fitted, name), getattr(other, name)) for name in names):
         return False
-    mine, theirs = fitted.kernel_.coordinates(fitted.prior_.X), coordinates[fitted.graph_.order]
+    mine, theirs = fitted.kernel_.coordinates(fitted.prior_.X), coordinates[fitted.prior_.graph.order]
     if mine.shape != theirs.shape:
         return False
     scale = np.abs(mine).max() / max(np.abs(theirs).max(), np.finfo(float).tiny)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LinearPart", "linear_part"]
+__all__ = ["LinearPart", "columns_of", "linear_part"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any
         Where a covariate is constant or a combination of others: only their sum is known, the prior does the rest.
     """
     d = X.shape[1]
-    places = np.arange(d) if coords is None else _columns(coords, names, d)
+    places = columns_of(coords, names, d)
     others = np.setdiff1d(np.arange(d), places)
     if mean == "linear" and not len(others):
         others = np.arange(d)
@@ -86,7 +86,14 @@ def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any
     return part
 
 
-def _columns(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.int64]:
+def columns_of(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.int64]:
+    """The numbers of the columns that the process sees, of d: all where `coords` is None.
+
+    >>> columns_of(["north", 0], ["east", "time", "north"], 3).tolist()
+    [2, 0]
+    """
+    if coords is None:
+        return np.arange(d)
     wanted = [coords] if isinstance(coords, str | int | np.integer) else list(coords)
     found = []
     known = {str(name): j for j, name in enumerate(names)} if names is not None else {}

@@ -105,6 +105,15 @@ class Graph:
         """Largest number of parents K."""
         return self.parents.shape[1]
 
+    def relabelled(self, rows: np.ndarray) -> Graph:
+        """The same graph for a caller who has row r of this one as row ``rows[r]``.
+
+        >>> from npvi.graph import build_graph
+        >>> build_graph([[0.0], [1.0], [2.0]], 1, order="given").relabelled(np.array([5, 3, 4])).order.tolist()
+        [5, 3, 4]
+        """
+        return Graph(rows[self.order], self.parents, self.spatial)
+
     def packed(self) -> Graph:
         """The same parents, the points renumbered so that neighbours in space are neighbours in memory.
 

@@ -107,7 +107,8 @@ def search(
     ----------
     queries : float64 (M, D)
     homes : int32 (M,)
-        Where to look first when distances tie: the query's own place in the tree, or any other.
+        Where to look first when distances tie: the query's own place in the tree, or any other. What is found depends
+        on this and on the query, not on its number m.
     limits, targets : int32 (M,)
     found : int32 (rows, K), written to
     """
@@ -201,7 +202,7 @@ def _search(
                     if ancestor >= node:
                         swap = ancestor > node
                     else:
-                        mixed = (m * 0x9E3779B1) ^ (node * 0x85EBCA77)
+                        mixed = (np.int64(homes[m]) * 0x9E3779B1) ^ (node * 0x85EBCA77)
                         mixed = (mixed ^ (mixed >> 15)) * 0x2C1B3C6D
                         swap = ((mixed ^ (mixed >> 13)) >> 20) & 1 == 1
                 distance = left

@@ -27,7 +27,35 @@ Vector = NDArray[np.float64]
 
 
 class NotPositiveDefiniteError(ValueError):
-    """A kernel matrix that isn't positive definite, in the caller's terms."""
+    """A kernel matrix that isn't positive definite, in the caller's terms.
+
+    Parameters
+    ----------
+    message : what is wrong, with {} in place of each row's number.
+    rows : of the data, as many as the message has places.
+
+    Examples
+    --------
+    >>> error = NotPositiveDefiniteError("row {} is as row {}", (3, 4))
+    >>> error.rows = (1, 0)
+    >>> str(error)
+    'row 1 is as row 0'
+    """
+
+    def __init__(self, message: str, rows: tuple[int, ...] = ()) -> None:
+        super().__init__(message, rows)
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The rows that it names."""
+        return self.args[1]
+
+    @rows.setter
+    def rows(self, rows: tuple[int, ...]) -> None:
+        self.args = (self.args[0], rows)
+
+    def __str__(self) -> str:
+        return self.args[0].format(*self.rows)
 
 
 class Conditional(Protocol):

@@ -199,12 +199,13 @@ class NNGP:
         distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
         distances[np.tril_indices(len(members))] = np.inf
         a, b = divmod(int(np.argmin(distances)), len(members))
-        rows = self.graph.order[members[np.array([a, b])]]
-        where = f"rows {rows[0]} and {rows[1]} are only {distances[a, b]:.3g} apart" if a != b else f"row {rows[0]}"
+        rows = tuple(self.graph.order[members[[a, b] if a != b else [a]]].tolist())
+        where = f"rows {{}} and {{}} are only {distances[a, b]:.3g} apart" if a != b else "row {}"
         return NotPositiveDefiniteError(
             f"the kernel matrix of a point and its neighbours isn't positive definite ({len(positions)} of "
             f"{self.graph.n_points} points; {where} and the nugget is {self.nugget:.3g}): add a nugget, for example "
-            f"nugget={1e-4 * (float(self.marginal_variance.max()) or 1.0):.3g}, or choose a rougher kernel"
+            f"nugget={1e-4 * (float(self.marginal_variance.max()) or 1.0):.3g}, or choose a rougher kernel",
+            rows,
         )
 
 

@@ -112,6 +112,16 @@ def test_a_fit_mixes_where_that_predicts_better(fitted, with_errors):
     assert fitted.log_score(X[1200:], y[1200:]) == pytest.approx(dist.log_prob(y[1200:]).mean())
 
 
+def test_both_parts_are_the_same_whatever_the_order_of_the_rows(fitted, with_errors):
+    X, y = with_errors
+    p = np.random.default_rng(0).permutation(1200)
+    other = npvi.GPRegressor(n_neighbors=10).fit(X[p], y[p])
+    assert other.companion_weight_ == fitted.companion_weight_
+    for one, again in zip(fitted.predict_dist(X[1200:]).parts, other.predict_dist(X[1200:]).parts):
+        np.testing.assert_array_equal(again.latent_mean, one.latent_mean)
+        np.testing.assert_array_equal(again.latent_var, one.latent_var)
+
+
 def test_surfaces_come_from_one_part_each(fitted, with_errors):
     X, _ = with_errors
     dist = fitted.predict_dist(X[1200:])

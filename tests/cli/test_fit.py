@@ -57,6 +57,18 @@ def test_saved_model_is_the_library_s(npvi, survey, tmp_path):
     assert describe(tmp_path / "m.npvi")["notes"]["exposure"] == "hours"
 
 
+def test_lines_may_come_in_any_order(npvi, survey, tmp_path):
+    survey[:240].sample(frac=1.0, random_state=0).to_csv(tmp_path / "shuffled.csv", index=False)
+    command = "--target count --inputs lon,lat --likelihood poisson --neighbors 8 --exposure hours --save {tmp}/"
+    for table in ("survey", "{tmp}/shuffled"):
+        done = npvi(f"fit {table}.csv {command}{table.rpartition('/')[2]}.npvi")
+        assert done.exit_code == 0, done.output
+    first, second = (library.load(tmp_path / f"{name}.npvi") for name in ("survey", "shuffled"))
+    new = survey[["lon", "lat"]][240:]
+    for one, other in zip(first.predict(new, return_std=True), second.predict(new, return_std=True)):
+        np.testing.assert_array_equal(other, one)
+
+
 def test_values_for_measurements_are_of_their_own_size(npvi, survey):
     done = npvi("fit survey.csv --target temperature --inputs lon,lat --neighbors 8 --length-scale 12 --no-learn")
     assert done.exit_code == 0

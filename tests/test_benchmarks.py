@@ -27,7 +27,7 @@ BATTERIES = {
     "separation": ["--noises", "poisson", "--rates", "-1", "--scales", "1", "--seeds", "0", "--rows", "200"],
     "hard": ["--kinds", "few_inputs", "--rivals", "matern32", "K=40", "--seeds", "0"],
     "latent": ["--noises", "poisson", "--seeds", "0", "--rows", "80"],
-    "invariance": ["--kinds", "y × 1000", "columns permuted", "--rows", "60"],
+    "invariance": ["--kinds", "y × 1000", "rows shuffled", "--rows", "60", "--counts", "60"],
 }
 
 

@@ -131,14 +131,25 @@ def test_units_do_not_matter(case, factor):
     np.testing.assert_array_equal(canonical_rows(4.0 * X, scaled), plain)
 
 
-def test_many_rows_are_sorted_by_all_that_they_hold():
+def test_many_rows_are_sorted_by_all_that_they_hold_then_shuffled():
     rng = np.random.default_rng(3)
     X = rng.integers(0, 4, size=(2000, 3)).astype(float) ** np.array([1.0, 2.0, 3.0])  # columns of different shape
     data = Data(Gaussian(), rng.exponential(size=2000).round(1), {"noise_variance": rng.integers(1, 3, 2000) * 0.5})
     shapes = [np.mean(np.sort(x / x.max()) ** 2) for x in X.T]
     keys = [*X.T[np.argsort(shapes)], data.row["noise_variance"], data.y]
     expected = sorted(range(2000), key=lambda i: tuple(key[i] for key in keys))
-    assert canonical_rows(X, data).tolist() == expected
+    assert canonical_rows(X, data).tolist() == np.random.default_rng(0).permutation(expected).tolist()
+
+
+def test_neighbours_in_the_order_have_nothing_in_common():
+    """Of many points at one distance, those that stand together in the order may become neighbours together."""
+    y = np.sort(np.random.default_rng(0).poisson(3.0, 20_000)).astype(float)
+    X = np.column_stack([np.zeros((20_000, 2)), y])  # at one place, with a covariate
+    y = y[canonical_rows(X, Data(Gaussian(), y, {"noise_variance": 1.0 + y}))]
+    for lag in (1, 2, 10, 100):
+        assert abs(np.corrcoef(y[lag:], y[:-lag])[0, 1]) < 4.0 / np.sqrt(20_000)
+    means = y.reshape(200, 100).mean(axis=1)
+    assert means.std() == pytest.approx(np.sqrt(3.0 / 100), rel=0.2)
 
 
 def test_columns_and_labels_may_change_places():

@@ -17,8 +17,11 @@ Vector = NDArray[np.float64]
 
 
 def canonical_rows(X: NDArray[np.float64], data: Data) -> NDArray[np.int64]:
-    """All rows, sorted by the columns of X, then by weight and extras, then by y: the same rows give the same sequence
-    in whatever order they come, and rows that are equal in everything may as well change places.
+    """All rows, sorted by X, weight, extras and y, and then shuffled: the same rows give the same sequence in whatever
+    order they come. (Those that are equal in everything may as well change places.)
+
+    Shuffled, because of points at the same distance those are taken as neighbours that stand together: in a sequence by
+    y, many rows of one place would have parents with small y, or with large.
 
     Units, and the order of the columns, don't matter either: columns go by the shape of their distribution, and y runs
     away from where most of it is, so that labels that are swapped change nothing.
@@ -26,9 +29,11 @@ def canonical_rows(X: NDArray[np.float64], data: Data) -> NDArray[np.int64]:
     Examples
     --------
     >>> from npvi.likelihoods import Gaussian
-    >>> X = np.array([[3.0, 0.0], [1.0, 1.0], [3.0, 0.0], [2.0, 0.0]])
-    >>> canonical_rows(X, Data(Gaussian(), np.array([5.0, 0.0, 4.0, 0.0]))).tolist()
-    [3, 2, 0, 1]
+    >>> X, y = np.array([[3.0, 0.0], [1.0, 1.0], [3.0, 0.0], [2.0, 0.0]]), np.arange(4.0)
+    >>> p = [2, 3, 1, 0]
+    >>> one, other = canonical_rows(X, Data(Gaussian(), y)), canonical_rows(X[p], Data(Gaussian(), y[p]))
+    >>> y[one].tolist() == y[p][other].tolist()
+    True
     """
     rows = np.arange(len(X))
     first = np.zeros(len(X), dtype=np.int64)  # where the rows start that are equal so far
@@ -43,7 +48,7 @@ def canonical_rows(X: NDArray[np.float64], data: Data) -> NDArray[np.int64]:
         rows[tied], found = among[again], found[again]
         new = np.append(True, (found[1:] != found[:-1]) | (first[tied][1:] != first[tied][:-1]))
         first[tied] = tied[new][np.cumsum(new) - 1]
-    return rows
+    return np.random.default_rng(0).permutation(rows)
 
 
 def _keys(X: NDArray[np.float64], data: Data) -> Iterator[Vector]:

@@ -84,7 +84,8 @@ class GPRegressor(PredictsNumbers, BaseGP):
     max_iter : int
         Most iterations.
     random_state : int, RandomState or None
-        For random orders and ties. None means 0: the same data give the same answer.
+        For random orders and ties. None means 0: the same data give the same answer, in whatever order the rows come
+        (unless `order` says what it is).
     n_jobs : int or None
         Threads; None means all cores.
     verbose : int

@@ -8,6 +8,7 @@ import numpy as np
 
 from npvi.likelihoods.softmax import Softmax
 from npvi.model_packing import prefixes
+from npvi.priors.nngp import FACTORS
 from npvi.priors.structure import LOW_RANK
 
 __all__ = ["check_arrays"]
@@ -87,6 +88,15 @@ def _expected(
         for prefix in functions:
             draws = arrays[prefix + "draws"]
             kinds[prefix + "draws"] = ((np.float32, np.float64), (n, max(1, draws.shape[-1] if draws.ndim else 1)))
+    elif metadata["posterior"] == "precision":
+        own |= {"variance": (n,), "factor_kind": (2,)}
+        for prefix in functions:
+            n_modes = len(arrays[prefix + "gains"])
+            kinds[prefix + "modes"] = ((np.float32,), (n, n_modes))
+            shapes[prefix + "gains"] = (n_modes,)
+            route = arrays[prefix + "factor_kind"]
+            if not all(number in range(len(FACTORS)) for number in route):
+                raise ValueError(f"its factor is of kind {route}, which this version does not know")
     elif metadata["posterior"] != "low_rank" or not low_rank:
         raise ValueError(f"it holds a posterior {metadata['posterior']!r}, which this version does not know")
     shapes |= {prefix + name: shape for prefix in functions for name, shape in own.items()}

@@ -14,8 +14,9 @@ from npvi.likelihoods import as_likelihood
 from npvi.likelihoods.softmax import Softmax
 from npvi.model_file import ModelFileError
 from npvi.parameters import Parameter, Parametrised
-from npvi.posteriors import DrawsPosterior, FactorPosterior
+from npvi.posteriors import DrawsPosterior, FactorPosterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
+from npvi.priors.nngp import FACTORS
 from npvi.priors.structure import InducingPoints
 
 __all__ = ["ARRAYS", "COMPANION", "ESTIMATORS", "NOISE", "RECOGNIZER", "pack", "prefixes"]
@@ -169,6 +170,10 @@ def _posterior_arrays(posterior: Any) -> tuple[str, dict[str, np.ndarray]]:
         }
     if isinstance(posterior, LowRankPosterior):  # the prior has the rest
         return "low_rank", arrays
+    if isinstance(posterior, PrecisionPosterior):  # the prior and the site precisions make the factor again
+        kind = np.array([FACTORS.index(posterior.kind[0]), posterior.kind[1]], dtype=np.float64)
+        more = {"variance": posterior.variance, "factor_kind": kind, "gains": posterior.gains}
+        return "precision", {**arrays, **more, "modes": posterior.modes.reshape(len(posterior.mean), -1)}
     if isinstance(posterior, DrawsPosterior):
         return "draws", {**arrays, "variance": posterior.variance, "draws": posterior.draws}
     raise ModelFileError(f"a {type(posterior).__name__} cannot be saved")

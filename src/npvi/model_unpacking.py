@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -18,9 +18,10 @@ from npvi.model_file_checks import check_arrays
 from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, NOISE, RECOGNIZER, prefixes
 from npvi.model_parts import plain_parts
 from npvi.parallel import threads
-from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior
+from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
-from npvi.priors import Prior
+from npvi.priors import NNGP, Prior
+from npvi.priors.nngp import FACTORS
 from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors
 from npvi.sparse import Triangular
 
@@ -153,4 +154,10 @@ def _posterior(kind: str, arrays: dict[str, np.ndarray], prior: Prior) -> Poster
     if kind == "factor":
         factor = Triangular(prior.graph, arrays["factor_diagonal"], arrays["factor_edges"])
         return FactorPosterior(mean, factor, site_precision)
+    if kind == "precision":
+        route, compensated = arrays["factor_kind"]
+        made = (FACTORS[int(route)], bool(compensated))
+        transpose = cast(NNGP, prior).factor(site_precision, *made).transpose
+        more = (arrays["variance"], site_precision, arrays["modes"], arrays["gains"], made)
+        return PrecisionPosterior(mean, transpose, *more)
     return DrawsPosterior(mean, arrays["draws"], arrays["variance"], site_precision)

@@ -11,7 +11,7 @@ from npvi.estimators.inferring import infer
 from npvi.graph import extend_graph
 from npvi.inference import Data, Fit, Start
 from npvi.parallel import threads
-from npvi.posteriors import DrawsPosterior
+from npvi.posteriors import DrawsPosterior, PrecisionPosterior
 from npvi.priors import Prior
 from npvi.priors.base import NeighborConditional
 
@@ -60,7 +60,7 @@ def _start(model: BaseGP, prior: Any, data: Data, basis: NDArray[np.float64], gi
     mean, variance, sites = _told(data.take(np.arange(old, len(data.y))), predicted, spread)
     every = np.concatenate([posterior.site_precision, sites])
     before, factor = posterior.variance, None
-    if isinstance(posterior, DrawsPosterior) and isinstance(given, NeighborConditional):
+    if isinstance(posterior, DrawsPosterior | PrecisionPosterior) and isinstance(given, NeighborConditional):
         before = posterior.variance_beside(given.neighbors, given.weights, spread, sites)
         factor = None if posterior.factor is None else posterior.factor.extended(prior.root, every)
     mean, variance = np.concatenate([posterior.mean, mean]), np.concatenate([before, variance])

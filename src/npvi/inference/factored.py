@@ -72,5 +72,8 @@ class FactoredCovariances:
     def posterior(self, mean: Vector, covariance: _Factored) -> Any:
         return Marginals(mean, covariance.variance, covariance.site_precision)
 
+    def corrected(self, posterior: Any) -> bool:
+        return False
+
     def info(self) -> dict[str, Any]:
         return {}

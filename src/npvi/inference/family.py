@@ -65,6 +65,10 @@ class Family(Protocol):
         """What predictions need of N(mean, V)."""
         ...
 
+    def corrected(self, posterior: Posterior) -> bool:
+        """Whether a posterior has shown that variances were off, and they are better from now on."""
+        ...
+
     def info(self) -> dict[str, Any]:
         """What there is to say about how V was found."""
         ...

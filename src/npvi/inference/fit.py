@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from npvi.inference.data import Data
 from npvi.inference.family import Covariance, Family, Start
 from npvi.inference.iteration import Problem, WithCoefficients, without_coefficients
-from npvi.inference.loop import ascend
+from npvi.inference.loop import ascend, joined
 from npvi.inference.mean_function import CoefficientSpread, MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver
 from npvi.posteriors import Posterior
@@ -120,10 +120,18 @@ def _ascended(
 ) -> Fit:
     family, prior, mean_function = problem.family, problem.prior, problem.mean_function
     state, info = ascend(problem, state, tolerances, max_iterations, enough, progress)
-    guarantee = _GUARANTEES[problem.data.likelihood.log_concave]
-    info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
     covariance = without_coefficients(state.covariance)
     posterior = family.posterior(state.mean, covariance)
+    if max_iterations and not info["interrupted"] and family.corrected(posterior):
+        del posterior  # its memory is wanted
+        again = problem.at(state.mean, problem.covariance(covariance.site_precision))
+        if again is not None:
+            state, more = ascend(problem, again, tolerances, max_iterations, enough, progress)
+            info = joined(info, more)
+        covariance = without_coefficients(state.covariance)
+        posterior = family.posterior(state.mean, covariance)
+    guarantee = _GUARANTEES[problem.data.likelihood.log_concave]
+    info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
     w, factor = covariance.site_precision, covariance.precision_factor
     solver = PrecisionSolver(prior, np.maximum(w, 0.0), problem.log, max(1e-10, 0.1 * family.solve_tolerance), factor)
     near = getattr(covariance, "near", False)

@@ -1,4 +1,4 @@
-"""The family of all covariances: V = (P + W)⁻¹, in closed form, or held by its site precisions, a factor and draws."""
+"""The family of all covariances: V = (P + W)⁻¹, in closed form, or held by its site precisions and a factor."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from npvi.compiling import compiled
 from npvi.inference.mean_solve import PrecisionSolver
+from npvi.inference.precision_posterior import precision_posterior
 from npvi.parallel import over_chunks
-from npvi.posteriors import DrawsPosterior, Posterior
+from npvi.posteriors import DrawsPosterior, Posterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors import Prior
-from npvi.sparse import Noise, Triangular, ZeroFillFactor, draw, inverse_root
+from npvi.sparse import Noise, ZeroFillFactor, inverse_root
 from npvi.sparse.low_rank import WoodburyFactor
 from npvi.sparse.many_columns import count_of
 
@@ -25,21 +27,19 @@ Columns = NDArray[np.float64]
 
 #: up to this many points everything is done with dense matrices, exactly
 _DENSE = 1000
-#: draws made at once: vectors of a Lanczos run for all of them are in memory
-_AT_ONCE = 16
-#: draws that find out how far from exact the factor is
-_PROBES = 4
-#: for the residuals of mean and covariance, where marginal variances are estimates
-_TOLERANCES = (1e-5, 1e-3)
+#: random vectors that find out how far from exact the factor is, and what is missing of its determinant
+_PROBES = 8
+#: for the residuals of mean and covariance, where marginal variances are those of the factor
+_TOLERANCES = (1e-5, 3e-4)
+#: how far these may be off, relatively: steps may seem to lower the bound by what follows from it
+_VARIANCES = 0.02
 #: how much more neighbours count that are all off to one side: standard deviations of smooth functions were seen to be
 #: off by four times as much as each
 _TOGETHER = 6.0
-#: ‖M ε − ε‖/‖ε‖ from which on a factor is no help
-_USELESS = 100.0
-#: how far a draw may be from exact, relative to its size
-_ACCURACY = 0.01
-#: how far rounding to single precision may take one, relative to the largest
-_ROUNDING = 1e-4
+#: ‖M ε − ε‖/‖ε‖ from which on a factor is no help, and up to which it is as good as exact
+_USELESS, _ACCURACY = 100.0, 0.01
+#: error of the marginal standard deviations that is left alone, rows of which all are looked at, and how many of more
+_FINE, _ALL, _SOME = 0.001, 10_000, 2000
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,18 @@ class _DenseFactor:
 
 @dataclass(frozen=True)
 class _Inverse:
-    """V = (P + W)⁻¹: its diagonal and determinant, and columns whose mean square V is (None where the factor has V)."""
+    """V = (P + W)⁻¹: its diagonal and determinant, and a factor of P + W."""
 
     site_precision: Vector
     variance: Vector
     log_determinant: float
-    draws: Any
     precision_factor: Any = None
+    route: str = ""
+    """The factor's name among the prior's routes."""
     near: bool = False
     """Whether the factor is as good as exact."""
+    draws: Any = None
+    """A few draws of N(0, V), where the factor isn't, for derivatives."""
 
     def mismatch(self, w: Vector) -> float:
         # the equation is V⁻¹ = P + W; what is off by w − its w changes V_ii by that times V_ii², and by what others are
@@ -80,21 +83,18 @@ class _Inverse:
 class AllCovariances:
     """The best Gaussian: for given w its covariance is (P + W)⁻¹.
 
-    Under a low-rank prior that is a closed form, and up to a thousand points it is computed densely. Beyond, marginal
-    variances and all that predictions need come from draws x ~ N(0, (P+W)⁻¹), always made from the same random numbers:
-    x = U⁻ᵀ M^{−½} ε with U the zero-fill factor and M = U⁻¹(P+W)U⁻ᵀ, which is the identity where the factor is exact
-    and near it where it isn't; the inverse root is found by Lanczos' method, one or two products with M for rough
-    kernels, a handful for smooth ones, and skipped where M ε is ε within a hundredth. The same run gives log |M|.
-    Marginal variances are Rao–Blackwell's, given the parents: v_i = 1/U_ii² + mean (x_i − ε_i/U_ii)²; or, where M isn't
-    the identity, given all other points: v_i = 1/A_ii + mean (x_i − (A x)_i / A_ii)², A = P + W, which is never better
-    and costs a product with A.
+    Under a low-rank prior that is a closed form, and up to a thousand points it is computed densely. Beyond, with the
+    zero-fill factor U Uᵀ of P + W, marginal variances are the derivatives of log |U Uᵀ| in w, a pass back through the
+    factor: nothing is drawn, and two fits of the same data agree. How far M = U⁻¹(P+W)U⁻ᵀ is from the identity a few
+    random vectors tell, always the same ones; what they know of log |M| is added to the determinant. The posterior of a
+    fit has a better factor where it needs one (see `npvi.inference.precision_posterior`); marginal variances follow.
 
     Parameters
     ----------
     prior : any.
     noise : the random numbers.
-    draws : how many.
-    strict : take no step that lowers the bound as these draws have it, though it may lead to where w agrees with v.
+    draws : of N(0, V), for derivatives in the hyper-parameters where the factor isn't as good as exact.
+    strict : take no step that lowers the bound, and leave the posterior as the factor has it: for learning.
     """
 
     name = "full"
@@ -103,7 +103,7 @@ class AllCovariances:
         self,
         prior: Prior,
         noise: Noise | None = None,
-        draws: int = 64,
+        draws: int = _PROBES,
         strict: bool = False,
     ) -> None:
         self.prior, self.draws, self.strict = prior, draws, strict
@@ -113,7 +113,8 @@ class AllCovariances:
         self.tolerances = (0.0, 0.0) if self.exact else _TOLERANCES
         self.solve_tolerance = 1e-10 if self.exact else 1e-2
         self._precision = prior.block(np.arange(prior.graph.n_points)) if dense else None
-        self._info: dict[str, Any] = {"draws": None if self.exact else draws}
+        self._info: dict[str, Any] = {}
+        self._ratio: Vector | float = 1.0  # of marginal variances to what the factor says they are
 
     def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Inverse | None:
         if self._precision is not None:
@@ -122,102 +123,109 @@ class AllCovariances:
         if self.exact:
             return _closed_form(solver.factor())
         while True:
-            found = self._drawn(solver, solver.factor())
+            found = self._factored(solver, solver.factor())
             if found is not None or not solver.fall_back():
                 return found
 
     def noise(self, before: _Inverse, after: _Inverse) -> float:
-        """The bound moves with w by ½ Σ δw (v − its estimate), and that is off by √(2/draws) of v at each point, where
-        draws are alike in one direction over whole regions; a change far beyond 1/v counts as one of 1/v."""
-        if self.exact or self.strict:
+        """The bound moves with w by ½ Σ δw v, and v is not quite that of the determinant; a change far beyond 1/v
+        counts as one of 1/v."""
+        if self.exact:
             return 0.0
         change = np.abs(after.site_precision - before.site_precision)
         moved = np.minimum(change * np.maximum(before.variance, after.variance), 1.0)
-        return float(0.5 * np.sqrt(2.0 / self.draws) * moved.sum()) + 0.01
+        return 0.01 + (0.0 if self.strict else 0.5 * _VARIANCES * float(moved.sum()))
 
     def posterior(self, mean: Vector, covariance: _Inverse) -> Posterior:
-        if covariance.draws is None:
-            return LowRankPosterior(mean, covariance.precision_factor)
-        factor = covariance.precision_factor
-        own = isinstance(factor, ZeroFillFactor) and factor.root is self.prior.root  # type: ignore[attr-defined]
-        w, v = covariance.site_precision, covariance.variance
-        return DrawsPosterior(mean, covariance.draws, v, w, factor if own else None)
+        factor, w, v = covariance.precision_factor, covariance.site_precision, covariance.variance
+        if self._precision is not None:
+            return DrawsPosterior(mean, factor.inverse_root * np.sqrt(len(w)), v, w)
+        if self.exact:
+            return LowRankPosterior(mean, factor)
+        if self.strict:
+            return PrecisionPosterior(mean, factor.transpose, v, w, draws=covariance.draws)
+        found, self._info["variance_error"] = precision_posterior(self.prior, mean, v, w, factor, covariance.route)
+        return found
+
+    def corrected(self, posterior: Posterior) -> bool:
+        """Whether marginal variances are now nearer to the posterior's own, of which those of the factor were found to
+        be off: all of them where there are few, else as those at some places nearby."""
+        if self.strict or not isinstance(posterior, PrecisionPosterior):
+            return False
+        n = len(posterior.mean)
+        rows = self.prior.graph.spatial
+        if n > _ALL:
+            rows = rows[np.linspace(0, n - 1, _SOME).astype(np.int64)]
+        exact = posterior.projected_variance(rows[:, None], np.ones((len(rows), 1)))
+        ratio = exact / posterior.variance[rows]
+        off = float(np.sqrt(np.mean((np.sqrt(ratio) - 1.0) ** 2)))
+        if off <= _FINE:
+            return False
+        if len(rows) == n:
+            every = np.empty(n)
+            every[rows] = ratio
+        else:
+            points: Any = self.prior.kernel.coordinates(self.prior.X)  # type: ignore[attr-defined]
+            every = ratio[cKDTree(points[rows]).query(points, 4)[1]].mean(axis=1)
+        self._ratio = self._ratio * every
+        return True
 
     def info(self) -> dict[str, Any]:
         return self._info
 
-    def _drawn(self, solver: PrecisionSolver, factor: ZeroFillFactor | None) -> _Inverse | None:
-        """V by draws."""
+    def _factored(self, solver: PrecisionSolver, factor: ZeroFillFactor | None) -> _Inverse | None:
+        """V as a factor has it; None where that won't do."""
         if factor is None:
             return None
-        transpose = factor.transpose
+        w, transpose = solver.site_precision, factor.transpose
+        probes = self._noise.columns(0, _PROBES)
 
         def around(x: Columns) -> Columns:
             """M x."""
             return transpose.transpose_solve(solver.matvec(transpose.solve(x)))
 
-        solved, departure, logarithms = self._probe(transpose, solver)
+        with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
+            gaps = around(probes) - probes
+            size = np.einsum("ij,ij->j", probes, probes)
+            departure = float(np.max(np.sqrt(np.einsum("ij,ij->j", gaps, gaps) / size)))
         if not departure < _USELESS:
             return None
         near = departure <= _ACCURACY
-        logarithms = logarithms if near else []
-        self._info |= {"factor_residual": departure, "lanczos_steps": 1}
-        # what is left of x given the parents (or all other points) has variance `scale` and adds no noise
-        scale = 1.0 / (transpose.diagonal**2 if near else self._diagonal(solver))
-        drawn = self._quickly(transpose, solved) if near else None
-        if drawn is not None:
-            draws, squares = drawn
-        else:
-            draws, squares = np.empty((len(scale), self.draws), dtype=np.float32), np.zeros(len(scale))
-            for first in range(0, self.draws, _AT_ONCE):
-                last = min(first + _AT_ONCE, self.draws)
-                noise = self._noise.columns(first, last)
-                if not near:
-                    found = inverse_root(around, noise, _ACCURACY)
-                    noise = found.root
-                    logarithms.extend(found.logarithm)
-                    self._info["lanczos_steps"] = found.steps
-                x = transpose.solve(noise)
-                draws[:, first:last] = x
-                x -= noise / transpose.diagonal[:, None] if near else solver.matvec(x) * scale[:, None]
-                squares += np.einsum("ij,ij->i", x, x) / self.draws
-        variance = scale + squares
-        if not np.isfinite(variance).all():
+        logarithms = size * np.log1p(np.einsum("ij,ij->j", probes, gaps) / size)
+        variance = self._marginals(solver, factor)
+        if variance is None:
             return None
-        correction = float(np.mean(logarithms))
-        self._info["log_determinant_error"] = float(np.std(logarithms) / np.sqrt(len(logarithms)))
-        log_determinant = -(factor.log_determinant() + correction)
-        return _Inverse(solver.site_precision, variance, log_determinant, draws, factor, near)
+        own = factor.root is getattr(self.prior, "root", None) and not len(factor.breakdowns)
+        draws = None
+        if not near or (self.strict and not own):
+            noise = self._noise.columns(0, max(self.draws, _PROBES))
+            found = inverse_root(around, noise, _ACCURACY)
+            draws, logarithms = transpose.solve(found.root), found.logarithm
+            if not np.isfinite(logarithms).all():
+                return None
+        self._info |= {
+            "factor_residual": departure,
+            "log_determinant_error": float(np.std(logarithms) / np.sqrt(len(logarithms))),
+        }
+        log_determinant = -(factor.log_determinant() + float(np.mean(logarithms)))
+        return _Inverse(w, variance, log_determinant, factor, solver.route, near, draws)
 
-    def _probe(self, transpose: Triangular, solver: PrecisionSolver) -> tuple[list[Vector], float, list[float]]:
-        """For a few ε: U⁻ᵀε; the largest ‖M ε − ε‖/‖ε‖; and εᵀ log(M) ε, where M ε is about ε.
-
-        One after the other: that is as fast, and loops for many columns are not compiled before they are needed.
-        """
-        probes = np.ascontiguousarray(self._noise.columns(0, _PROBES).T)
-        with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
-            solved = [transpose.solve(probe) for probe in probes]
-            gaps = [transpose.transpose_solve(solver.matvec(x)) - probe for x, probe in zip(solved, probes)]
-            size = np.einsum("ij,ij->i", probes, probes)
-            off, along = (np.array([one @ gap for one, gap in zip(ones, gaps)]) for ones in (gaps, probes))
-            return solved, float(np.max(np.sqrt(off / size))), list(size * np.log1p(along / size))
-
-    def _quickly(self, transpose: Triangular, some: list[Vector]) -> tuple[NDArray[np.float32], Vector] | None:
-        """Draws and their squares (see `npvi.sparse.draw`), or None where single precision doesn't do, as `some` of
-        them in double precision tell."""
-        draws, squares = draw(transpose, self._noise, self.draws)
-        some = some[: self.draws]
-        rounding = max(np.abs(draws[:, c] - column).max() for c, column in enumerate(some))
-        return (draws, squares) if rounding <= _ROUNDING * max(np.abs(column).max() for column in some) else None
-
-    def _diagonal(self, solver: PrecisionSolver) -> Vector:
-        return self.prior.precision_diagonal + solver.site_precision
+    def _marginals(self, solver: PrecisionSolver, factor: ZeroFillFactor) -> Vector | None:
+        """Marginal variances, None where they can't be right: they are between those of a point whose neighbours are
+        all known, and (but for what a nearest-neighbour prior makes of it) those of the prior."""
+        least = 1.0 / (self.prior.precision_diagonal + solver.site_precision)
+        if factor.root is None:  # the classical factor has no derivatives
+            x = factor.transpose.solve(self._noise.columns(0, 64))
+            return least + np.mean((x - solver.matvec(x) * least[:, None]) ** 2, axis=1)
+        variance = factor.inverse_diagonal() * self._ratio
+        right = (variance > 0.0) & (variance < 2.0 * self.prior.marginal_variance)
+        return np.maximum(variance, least) if right.all() else None
 
 
 def _closed_form(factor: WoodburyFactor | None) -> _Inverse | None:
     if factor is None:  # w < 0
         return None
-    return _Inverse(factor.site_precision, factor.variance, -factor.log_determinant(), None, factor)
+    return _Inverse(factor.site_precision, factor.variance, -factor.log_determinant(), factor)
 
 
 def _dense_inverse(P: NDArray, w: Vector) -> _Inverse | None:
@@ -228,7 +236,7 @@ def _dense_inverse(P: NDArray, w: Vector) -> _Inverse | None:
     root = np.linalg.inv(C).T  # V = root rootᵀ
     variance = np.einsum("ij,ij->i", root, root)
     log_determinant = -2.0 * float(np.log(np.diag(C)).sum())
-    return _Inverse(w, variance, log_determinant, root * np.sqrt(len(w)), _DenseFactor(root))
+    return _Inverse(w, variance, log_determinant, _DenseFactor(root))
 
 
 @compiled

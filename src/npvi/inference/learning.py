@@ -44,7 +44,7 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 
-#: draws of the posterior for its variances, and for a gradient where the factor won't do
+#: draws of the posterior for a gradient, where the factor won't do
 _DRAWS = 32
 #: rows beyond which half of them will do
 _MANY = 100_000
@@ -137,8 +137,8 @@ class BoundObjective:
         centred = fit.mean_function.centred(posterior.mean)[:, None]
         if fit.spread is not None:
             centred = np.hstack([centred, fit.spread.left])
-        n_draws = None if fit.near or fit.factor is None else fit.info["draws"]
-        noise = None if n_draws is None else self._noise.columns(0, n_draws)
+        draws = getattr(posterior, "draws", None)
+        noise = None if fit.near or fit.factor is None or draws is None else self._noise.columns(0, draws.shape[1])
         found = model.structure.gradient(prior, centred, posterior, fit.factor, noise)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
         slopes = parameter_gradient(
@@ -200,7 +200,7 @@ class BoundObjective:
         data = replace(self.data, likelihood=model.likelihood, coarse=not self.careful)
         mean_function = model.mean_function(prior, self.basis)
         if self.careful:
-            family = AllCovariances(prior, self._noise)
+            family = AllCovariances(prior, self._noise, strict=True)
             fit = fit_posterior(family, prior, data, mean_function, self.start, max_iterations=20)
         else:
             draws = _DRAWS if len(self.X) <= _MANY else _DRAWS // 2  # sums over many rows need fewer

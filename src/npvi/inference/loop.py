@@ -9,7 +9,7 @@ import numpy as np
 
 from npvi.inference.mean_solve import SolverLog
 
-__all__ = ["Ascending", "ascend"]
+__all__ = ["Ascending", "ascend", "joined"]
 
 
 class Ascending(Protocol):
@@ -88,3 +88,9 @@ def ascend(
         "factor_breakdowns": log.breakdowns,
         "preconditioner_fallbacks": log.fallbacks,
     }
+
+
+def joined(first: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    """How two climbs went, one after the other on the same problem."""
+    history = {name: first[name] + then[name][1:] for name in ("elbo", "mean_residual", "covariance_residual")}
+    return {**then, **history, "n_iter": first["n_iter"] + then["n_iter"]}

@@ -74,6 +74,11 @@ class PrecisionSolver:
         return self._preconditioner[1]
 
     @property
+    def route(self) -> str:
+        """The name of the factor that there is."""
+        return self._first_route() if self._preconditioner is None else self._preconditioner[0]
+
+    @property
     def best(self) -> Any:
         """The factor that solves ended with."""
         return self._nearby if self._preconditioner is None else self._preconditioner[1]

@@ -61,5 +61,8 @@ class SparseFactors:
     def posterior(self, mean: Vector, covariance: _Swept) -> FactorPosterior:
         return FactorPosterior(mean, covariance.factor, covariance.site_precision)
 
+    def corrected(self, posterior: Any) -> bool:
+        return False
+
     def info(self) -> dict[str, Any]:
         return {}

@@ -10,7 +10,7 @@ once, then V_c at the sites there. The bound is concave, and no step is taken th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -26,7 +26,6 @@ from npvi.inference.mean_function import MeanFunction, Trend
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.likelihoods.softmax import Softmax
 from npvi.likelihoods.softmax_integrals import expected_log_sum_exp
-from npvi.posteriors import DrawsPosterior
 from npvi.posteriors.stacked import StackedPosterior
 from npvi.priors import Conditional, NotPositiveDefiniteError, PrecisionFactor, Prior
 from npvi.sparse import Noise, conjugate_gradients
@@ -148,12 +147,10 @@ def fit_softmax(
     problem = _Problem(families, prior, data, mean_function, _SHARES if enough == -np.inf else _SHARES[:3])
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
     state, info = ascend(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
-    guarantee = "the likelihood is log-concave: a converged fit is the global optimum of the bound"
-    info = {"method": family.name, "guarantee": guarantee, **info, **families[0].info()}
     means = np.ascontiguousarray(state.mean.T)
     parts = [one.posterior(m, V) for one, m, V in zip(families, means, state.covariances)]
-    # updates don't use factors, and there may be many classes
-    parts = [replace(part, factor=None) if isinstance(part, DrawsPosterior) else part for part in parts]
+    guarantee = "the likelihood is log-concave: a converged fit is the global optimum of the bound"
+    info = {"method": family.name, "guarantee": guarantee, **info, **families[0].info()}
     posterior = StackedPosterior(parts)
     solvers = [
         PrecisionSolver(prior, V.site_precision, problem.log, nearby=V.precision_factor) for V in state.covariances

@@ -52,18 +52,17 @@ class SoftmaxObjective:
         )
         self.start = Start(fit.posterior.mean, fit.posterior.variance)
         n_classes = len(fit.posterior.parts)
-        means, draws = mean_function.centred(fit.posterior.mean), _draws(fit.posterior)
+        means, draws = mean_function.centred(fit.posterior.mean), self._draws(fit.posterior)
         shares = np.full(n_classes, 1.0 / n_classes), np.full(draws.shape[1], 1.0 / draws.shape[1])
         found = expected_log_density_gradient(prior, np.hstack([means, draws]), np.concatenate(shares))
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
         return fit.elbo, {name: n_classes * slope for name, slope in gradient.items()}
 
-
-def _draws(posterior: StackedPosterior) -> NDArray[np.float64]:
-    """Columns whose mean square is the mean of the classes' covariances."""
-    parts: Any = posterior.parts
-    if all(part.exact for part in parts):
-        root = np.linalg.cholesky(sum(part.draws @ part.draws.T for part in parts))
-        return root * np.sqrt(len(root) / (len(parts) * parts[0].draws.shape[1]))
-    few = max(1, min(_DRAWS, _ALL_DRAWS // len(parts)))
-    return np.hstack([part.draws[:, :few] for part in parts]).astype(np.float64)
+    def _draws(self, posterior: StackedPosterior) -> NDArray[np.float64]:
+        """Columns whose mean square is the mean of the classes' covariances."""
+        parts: Any = posterior.parts
+        if all(part.exact for part in parts):
+            root = np.linalg.cholesky(sum(part.draws @ part.draws.T for part in parts))
+            return root * np.sqrt(len(root) / (len(parts) * parts[0].draws.shape[1]))
+        few = max(1, min(_DRAWS, _ALL_DRAWS // len(parts)))
+        return np.hstack([part.deviations(own.columns(0, few)) for part, own in zip(parts, self._noises)])

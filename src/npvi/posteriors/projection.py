@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.posteriors.ancestors import PrecisionPosterior
 from npvi.posteriors.draws import DrawsPosterior
 from npvi.posteriors.factor import FactorPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
@@ -39,6 +40,11 @@ def projected_covariance(posterior: Any, A: NDArray[np.float64]) -> NDArray[np.f
 def _(posterior: FactorPosterior, A: NDArray) -> NDArray[np.float64]:
     root = posterior.factor.transpose_dot(A)
     return root.T @ root
+
+
+@projected_covariance.register
+def _(posterior: PrecisionPosterior, A: NDArray) -> NDArray[np.float64]:
+    return posterior.covariance(A)
 
 
 @projected_covariance.register

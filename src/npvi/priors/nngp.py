@@ -15,10 +15,10 @@ from npvi.priors.conditionals import conditionals
 from npvi.priors.joint import JointPrediction
 from npvi.sparse import LowerHalf, Triangular, ZeroFillFactor, lower_half, widened, zero_fill_factor
 
-__all__ = ["NNGP", "classical"]
+__all__ = ["FACTORS", "NNGP", "classical"]
 
 #: factors of P + W in the order in which they are tried
-_ROUTES = ("zero-fill", "zero-fill on a wider pattern", "classical")
+FACTORS = ("zero-fill", "zero-fill on a wider pattern", "classical")
 
 
 class NNGP:
@@ -155,13 +155,13 @@ class NNGP:
     def routes(self) -> tuple[str, ...]:
         """The zero-fill factor, on a wider pattern (at once where most of P lies outside the graph's: too much would be
         dropped), and the classical one."""
-        return _ROUTES[1:] if self.graph.moral_density > 3.0 else _ROUTES
+        return FACTORS[1:] if self.graph.moral_density > 3.0 else FACTORS
 
-    def factor(self, site_precision: NDArray[np.float64], route: str) -> ZeroFillFactor:
+    def factor(self, site_precision: NDArray[np.float64], route: str, compensated: bool = False) -> ZeroFillFactor:
         """A factor of P + W by one of the `routes`."""
         if route == "classical":
             return classical(self, site_precision)
-        return zero_fill_factor(self.root if route == "zero-fill" else self.wide_root, site_precision)
+        return zero_fill_factor(self.root if route == "zero-fill" else self.wide_root, site_precision, compensated)
 
     @cached_property
     def precision_diagonal(self) -> NDArray[np.float64]:

@@ -1,0 +1,255 @@
+"""A posterior held by a factor of its precision: variances from the ancestors of what is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.compiling import compiled
+from npvi.parallel import over_chunks
+from npvi.sparse import Triangular, ZeroFillFactor
+from npvi.sparse.factor import scratch
+
+__all__ = ["PrecisionPosterior"]
+
+#: share of a standard deviation from which on what an ancestor knows is passed on to its own parents
+_PASSED_ON = 0.003
+#: rows that are handled together: neighbours have most of their ancestors in common
+_TOGETHER = 16
+#: rows that are worth a thread
+_GRAIN = 64
+
+
+@dataclass(frozen=True)
+class PrecisionPosterior:
+    """q(f) = N(mean, V) over the training points, in the graph's order, with V = (U Uᵀ)⁻¹ + S diag(c) Sᵀ.
+
+    U Uᵀ is nearly the posterior's precision P + W; S, of few columns, makes up for the rest. U is upper triangular, so
+    that bᵀ(U Uᵀ)⁻¹b = ‖U⁻¹b‖² is a sum over the ancestors of b's points: nothing is drawn.
+
+    Attributes
+    ----------
+    mean : μ, shape (N,)
+    transpose : Uᵀ
+    variance : marginal variances, shape (N,)
+    site_precision : w, shape (N,): how much each observation says about its own f.
+    modes, gains : S, shape (N, r), and c, shape (r,).
+    kind : which factor of P + W this is, by its name among the prior's routes and whether it is compensated: what makes
+        it again.
+    factor : of V⁻¹ on the graph's own pattern, if there is one: more data can start from it. Copies do without.
+    draws : some of N(0, V), where somebody has made them; copies do without.
+
+    Examples
+    --------
+    >>> from npvi.graph import build_graph
+    >>> graph = build_graph([[0.0], [1.0]], 1, order="given")
+    >>> transpose = Triangular(graph, np.array([1.0, 2.0]), np.array([[0.0], [-1.0]]))
+    >>> q = PrecisionPosterior(np.zeros(2), transpose, np.array([1.25, 0.25]), np.ones(2))
+    >>> U = transpose.to_scipy().toarray().T
+    >>> np.linalg.inv(U @ U.T)
+    array([[1.  , 0.5 ],
+           [0.5 , 0.5 ]])
+    >>> q.projected_variance(np.array([[0, 1]], dtype=np.int32), np.array([[1.0, -1.0]]))
+    array([0.5])
+    """
+
+    mean: NDArray[np.float64]
+    transpose: Triangular
+    variance: NDArray[np.float64]
+    site_precision: NDArray[np.float64]
+    modes: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    gains: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    kind: tuple[str, bool] = ("zero-fill", False)
+    factor: ZeroFillFactor | None = field(default=None, repr=False)
+    draws: NDArray[np.float64] | None = field(default=None, repr=False)
+
+    exact = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "factor": None, "draws": None}
+
+    def projected_variance(self, neighbors: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Var Σ_j weights_ij f[neighbors_ij] for each row i: quick where rows near each other follow each other."""
+        out = np.empty(len(neighbors))
+        lists = (self.transpose.graph.parents, self.transpose.edges, self.transpose.diagonal)
+
+        def loop(start, stop):
+            _from_ancestors(start, stop, neighbors, weights, *lists, out, scratch(len(self.mean)))
+
+        over_chunks(loop, len(out), grain=_GRAIN)
+        if len(self.gains):
+            over_chunks(_add_modes, len(out), neighbors, weights, self.modes, self.gains, out)
+        return np.maximum(out, 0.0)
+
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """n draws of f at the training points, shape (N, n)."""
+        return self.mean[:, None] + self.deviations(rng.standard_normal((len(self.mean), n)))
+
+    def deviations(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Draws of N(0, V) from standard normal numbers, shape (N, n)."""
+        draws = self.transpose.solve(noise)
+        if len(self.gains):
+            # with S = U⁻ᵀQ a draw is U⁻ᵀ(ε + Q (√(1+c) − 1) Qᵀε)
+            along = self.modes.T @ self.transpose.transpose_dot(noise)
+            draws += self.modes @ ((np.sqrt(1.0 + self.gains) - 1.0)[:, None] * along)
+        return draws
+
+    def covariance(self, A: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Cov Aᵀf = Aᵀ V A for A of shape (N, M)."""
+        root = self.transpose.transpose_solve(A)
+        along = self.modes.T @ A if len(self.gains) else np.zeros((0, A.shape[1]))
+        return root.T @ root + along.T @ (self.gains[:, None] * along)
+
+    def variance_beside(
+        self,
+        neighbors: NDArray[np.int32],
+        weights: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        site_precision: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """About what the marginal variances become when new points are observed: of the new points' neighbours.
+
+        New point i is Σ_j weights_ij f[neighbors_ij] and noise of its own, `variance` in all, and is observed with
+        `site_precision` w: a neighbour's v loses C² w / (1 + w variance), C the covariance of the two.
+        """
+        found = self.variance.copy()
+        padded = np.where(neighbors < 0, 0, neighbors)
+        weights = np.where(neighbors < 0, 0.0, weights)
+        around = self.projected_variance(padded, weights)
+        for s in range(neighbors.shape[1]):  # from the variance of the sum of both
+            j = neighbors[:, s]
+            there = j >= 0
+            both = np.concatenate([padded, padded[:, s : s + 1]], axis=1)[there]
+            sums = self.projected_variance(both, np.concatenate([weights, np.ones((len(j), 1))], axis=1)[there])
+            v = self.variance[j[there]]
+            covariance = 0.5 * (sums - around[there] - v)
+            w = site_precision[there]
+            loss = np.minimum(covariance**2 / v, around[there]) * w / (1.0 + w * variance[there])
+            np.multiply.at(found, j[there], np.maximum(0.5, 1.0 - loss))
+        return found
+
+
+@compiled
+def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, out, place):
+    """‖U⁻¹b‖² for rows b, some at a time: from the last position down, each point passes on to its parents. `place` is
+    all −1, and is left so."""
+    K = parents.shape[1]
+    room = 512
+    values = np.zeros((room, _TOGETHER))
+    free = np.empty(room, dtype=np.int32)
+    heap = np.empty(room, dtype=np.int32)
+    y, total = np.empty(_TOGETHER), np.empty(_TOGETHER)
+    for first in range(start, stop, _TOGETHER):
+        last = min(first + _TOGETHER, stop)
+        total[:] = 0.0
+        size, used, n_free = 0, 0, 0
+        for i in range(first, last):
+            for s in range(neighbors.shape[1]):
+                j = neighbors[i, s]
+                if place[j] < 0:
+                    if size + 1 >= room:
+                        room *= 2
+                        values, free, heap = _grown(values, free, heap, room)
+                    place[j] = used
+                    used += 1
+                    values[place[j]] = 0.0
+                    size = _push(heap, size, j)
+                values[place[j], i - first] += weights[i, s]
+        while size:
+            i = heap[0]
+            size = _pop(heap, size)
+            at = place[i]
+            place[i] = -1
+            matters = False
+            for r in range(_TOGETHER):
+                y[r] = values[at, r] / diagonal[i]
+                square = y[r] * y[r]
+                total[r] += square
+                matters |= square > _PASSED_ON**2 * total[r]
+            free[n_free] = at
+            n_free += 1
+            if not matters:
+                continue
+            for s in range(K):
+                j = parents[i, s]
+                if j < 0:
+                    break
+                to = place[j]
+                if to < 0:
+                    if n_free:
+                        n_free -= 1
+                        to = free[n_free]
+                    else:
+                        if used + 1 >= room:
+                            room *= 2
+                            values, free, heap = _grown(values, free, heap, room)
+                        to = used
+                        used += 1
+                    place[j] = to
+                    values[to] = 0.0
+                    size = _push(heap, size, j)
+                edge = edges[i, s]
+                for r in range(_TOGETHER):
+                    values[to, r] -= edge * y[r]
+        for i in range(first, last):
+            out[i] = total[i - first]
+
+
+@compiled
+def _grown(values, free, heap, room):
+    more_values = np.zeros((room, values.shape[1]))
+    more_values[: len(values)] = values
+    more_free, more_heap = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    more_free[: len(free)] = free
+    more_heap[: len(heap)] = heap
+    return more_values, more_free, more_heap
+
+
+@compiled
+def _push(heap, size, item):
+    """Add to a heap with the largest on top; return its new size."""
+    at = size
+    while at > 0:
+        above = (at - 1) >> 1
+        if heap[above] >= item:
+            break
+        heap[at] = heap[above]
+        at = above
+    heap[at] = item
+    return size + 1
+
+
+@compiled
+def _pop(heap, size):
+    """Remove the top; return the new size."""
+    size -= 1
+    item = heap[size]
+    at = 0
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        if below + 1 < size and heap[below + 1] > heap[below]:
+            below += 1
+        if heap[below] <= item:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = item
+    return size
+
+
+@compiled
+def _add_modes(start, stop, neighbors, weights, modes, gains, out):
+    total = np.empty(len(gains))
+    for i in range(start, stop):
+        total[:] = 0.0
+        for s in range(neighbors.shape[1]):
+            j, weight = neighbors[i, s], weights[i, s]
+            for r in range(len(gains)):
+                total[r] += weight * modes[j, r]
+        for r in range(len(gains)):
+            out[i] += gains[r] * total[r] ** 2

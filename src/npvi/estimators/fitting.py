@@ -149,19 +149,24 @@ def choose(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
 def _learned(model: BaseGP, task: Task) -> Chosen:
     table, data = task.table, task.table.data
     likelihood = data.likelihood
-    other_link: Rates | None = None
+    other: Rates | None = None
     counted = table if data.weight is None else table.take(np.flatnonzero(data.weight > 0.0))
     seen = counted.data if len(counted) else data
     if isinstance(model.likelihood, str):
         likelihood = likelihood.replace(**likelihood.initial_parameters(seen.y, **seen.row))
         if isinstance(likelihood, Rates) and model.prior not in LOW_RANK:
             knee = typical_count(seen.y, seen.row.get("exposure", 1.0))
-            other_link = likelihood.replace(link="softplus", knee=knee)
+            other = likelihood.replace(link="softplus", knee=knee)
     named = isinstance(model.kernel, str)
     first = starting_model(task.kernel, named, task.nugget, likelihood, table.X, seen.y, seen.row)
+    first = replace(first, structure=_structure(model, first, task), coefficient_precision=task.coefficient_precision)
+    other_link = None
+    if other is not None:  # the units of f are its own
+        precision = _coefficient_precision(model, task.part, replace(data, likelihood=other))
+        other_link = replace(first, likelihood=other, coefficient_precision=precision)
     learned = learn(
         table,
-        replace(first, structure=_structure(model, first, task), coefficient_precision=task.coefficient_precision),
+        first,
         task.said,
         lambda points: _graph(model, points, task),
         lambda **numbers: progress.report("learn", **numbers),

@@ -41,12 +41,14 @@ _ROWS = 20_000
 _PART, _SCREEN = 8192, 2048
 #: points of the part on the way to very many, and nats a row below which a step isn't worth making
 _LARGE, _NATS = 65_536, 1e-6
+#: nats that a step of a climb must promise: parameters are then within .6 of their standard errors of the best ones
+_ENOUGH = 0.2
 #: information about a parameter in the part, below which it counts as hardly known
 _WEAK = 10.0
 #: nats per observation that a mixture must gain for a second smoothness to be worth its cost
 _WORTH = 0.002
-#: standard errors of that gain for nine in ten to be above
-_CERTAIN = 1.28
+#: evaluations after which a companion that gains nothing is given up
+_TRIED = 8
 #: length scales relative to each other must move by this factor before neighbours are looked for again
 _MOVED = 1.3
 #: rounds of climbing, each on a graph of its own
@@ -136,7 +138,7 @@ class Learner:
         table: Table,
         found: _Found,
         max_evaluations: int = 25,
-        enough: float = 0.05,
+        enough: float = _ENOUGH,
         objective: Objective | None = None,
     ) -> _Found:
         """Uphill from what was found before, on its graph."""
@@ -202,11 +204,10 @@ class Learner:
         both = np.isfinite(scores).all(axis=0)
         return stacking(*(score[both] for score in scores)) if both.any() else Stacked(0.0, 0.0)
 
-    def joins(self, part: Table, table: Table, best: _Found, others: list[_Found]) -> bool:
-        """Whether the next best joins in a mixture, as a part of all rows tells, with some certainty."""
-        errors = 0.0 if part is table else _CERTAIN
+    def joins(self, table: Table, best: _Found, others: list[_Found]) -> bool:
+        """Whether the next best joins in a mixture, as some of all rows have it."""
         # few draws make a mixture look better than it is, never worse
-        return bool(others) and all(_worth(self.stacked(part, best, others[0], c), errors) for c in (False, True))
+        return bool(others) and all(_worth(self.stacked(table, best, others[0], c)) for c in (False, True))
 
     def other_link(self, table: Table, found: _Found, other: Model) -> tuple[_Found, Comparison] | None:
         """What was found with the link of another model, and how it compares at places that are left out."""
@@ -248,10 +249,22 @@ class Learner:
         objective, space = self.objective(table, found.graph, found.start), self.space(table, found.model)
         return _Information(information(objective, found.model, space, 0.1, here=found.gradient), len(table))
 
-    def rounds(self, table: Table, model: Model, known: _Information) -> _Found:
+    def begun(self, table: Table, part: Table, found: _Found) -> _Found:
+        """What was found on a part, to be climbed from on more rows."""
+        curvature = self.known(part, found).curvature(len(table))
+        return _Found(found.model, self.build(found.model.kernel.coordinates(table.X)), None, curvature)
+
+    def companion(self, table: Table, best: _Found, second: _Found) -> list[_Found]:
+        """Both, the best first, if the second, of which a few steps tell, is worth its cost; else the one."""
+        second = self.climb(table, second, _TRIED)
+        first, other = sorted([best, second], key=lambda one: -one.value)
+        # of a sum over some rows, some of what others say is missing
+        if not _worth(self.stacked(table, first, other, careful=can_collapse(table.data))):
+            return [best]
+        return sorted([best, self.rounds(table, second)], key=lambda one: -one.value)
+
+    def rounds(self, table: Table, found: _Found) -> _Found:
         """Climb, and look for neighbours again where the metric moved."""
-        graph = self.build(model.kernel.coordinates(table.X))
-        found = _Found(model, graph, None, known.curvature(len(table)))
         for number in range(_ROUNDS):
             before = found.model
             found = self.climb(table, found, max_evaluations=25 if number == 0 else 15)
@@ -282,7 +295,7 @@ class Learner:
         graph = self.build(found.model.kernel.coordinates(table.X))
         curvature = None if found.curvature is None else found.curvature * rows / len(table)
         most = 12 if len(table) <= 2 * _LARGE else 3
-        enough = max(0.05, _NATS * len(table))
+        enough = max(_ENOUGH, _NATS * len(table))
         return self.climb(table, _Found(found.model, graph, None, curvature), most, enough)
 
 
@@ -372,20 +385,18 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
             learner.link = compared[1]
             if compared[1].second:
                 # what one link rules out the other does
-                open_ = others[:1] if _in_doubt(best, others[:1]) or learner.joins(part, table, best, others) else []
+                open_ = others[:1] if _in_doubt(best, others[:1]) or learner.joins(part, best, others) else []
                 rivals = [
                     learner.climb(part, learner.with_link(part, one, other_link), 10, enough=0.5) for one in open_
                 ]
                 best, *others = sorted([compared[0], *rivals], key=lambda one: -one.value)
-    worth = learner.joins(part, table, best, others)
-    known = learner.known(part, best)
+    worth = learner.joins(part, best, others)
     larger = table if collapsed or n <= 2 * _PART else table.patches(model.kernel, _PART)
-    found = [learner.rounds(larger, best.model, known)]
+    found = [learner.rounds(larger, learner.begun(larger, part, best))]
     # a part sees near and far alike; all rows see near ones most, and are asked where the part can't tell
     rivals = _in_doubt(best, others) if part is not table else []
     if worth:
-        second = learner.rounds(larger, others[0].model, learner.known(part, others[0]))
-        found = sorted([found[0], second], key=lambda one: -one.value)
+        found = learner.companion(larger, found[0], learner.begun(larger, part, others[0]))
     elif rivals:
         found = learner.confirm(larger, found[0], rivals)[:2]
         if larger is table or found[0].value - found[1].value >= _DOUBT:
@@ -401,15 +412,14 @@ def _in_doubt(best: _Found, others: list[_Found]) -> list[_Found]:
     return [one for one in others if best.value - one.value < _TELLS]
 
 
-def _worth(stacked: Stacked, errors: float = 0.0) -> bool:
-    """Whether a second model joins the one that the bound prefers: where predictions gain, by so many standard errors
-    at least, and as the lesser part.
+def _worth(stacked: Stacked) -> bool:
+    """Whether a second model joins the one that the bound prefers: where predictions gain, and as the lesser part.
 
     Leaving out one observation at a time asks for predictions next to the data. Where that would turn the order of the
     models around, the bound, which also sees how far apart things go together, is right further away: on the MODIS
     temperatures Matérn-3/2 wins next to the data and has 1.6 times the error in the gap.
     """
-    return stacked.gain - errors * stacked.error > _WORTH and stacked.weight <= 0.5
+    return stacked.gain > _WORTH and stacked.weight <= 0.5
 
 
 def _info(learner: Learner, started: float, found: _Found | None = None) -> dict[str, Any]:

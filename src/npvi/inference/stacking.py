@@ -20,8 +20,6 @@ class Stacked(NamedTuple):
     """The share of the second."""
     gain: float
     """By how much the mean log density is higher than that of the better one alone."""
-    error: float = 0.0
-    """Its standard error."""
 
 
 def stacking(first: Vector, second: Vector) -> Stacked:
@@ -40,6 +38,4 @@ def stacking(first: Vector, second: Vector) -> Stacked:
         return -float(np.logaddexp(np.log1p(-w) + first, np.log(w) + second).mean())
 
     found = minimize_scalar(loss, bounds=(1e-9, 1.0 - 1e-9), method="bounded")
-    better = first if first.mean() >= second.mean() else second
-    gains = np.logaddexp(np.log1p(-found.x) + first, np.log(found.x) + second) - better
-    return Stacked(float(found.x), max(0.0, float(gains.mean())), float(gains.std() / np.sqrt(len(gains))))
+    return Stacked(float(found.x), max(0.0, -float(found.fun) - max(float(first.mean()), float(second.mean()))))

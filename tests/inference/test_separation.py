@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from scipy import special
 
 import oracle
 from npvi import GPRegressor
+from npvi.inference import learner
 from npvi.inference.data import Data
+from npvi.inference.links import compare
 from npvi.inference.shared_spread import SharedSpread
 from npvi.kernels import Matern32
 from npvi.likelihoods import Bernoulli, Poisson
@@ -96,3 +99,31 @@ def test_the_shared_spread_is_where_its_equation_holds(noise):
         held = spread.precision + spread.rows.T @ (w[:, None] * spread.rows)
         np.testing.assert_allclose(held, np.eye(2), atol=1e-7)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+def test_covariates_are_standardised_by_the_rows_that_count():
+    """A row without weight says nothing, whatever its covariate is."""
+    X, y = ramp("poisson", 100, 0.0)
+    weight = np.ones(100)
+    weight[7] = 0.0
+    found = []
+    for value in (0.0, 1e4):
+        X[7, 2] = value
+        model = GPRegressor(Poisson(), Matern32(LENGTH, VARIANCE), nugget=NUGGET, coords=[0, 1], learn=False)
+        found.append(model.fit(X, y, sample_weight=weight))
+    np.testing.assert_allclose(*(model.mean_coefficients_ for model in found), rtol=1e-4)
+    np.testing.assert_allclose(*(np.delete(model.predict(X), 7) for model in found), rtol=1e-4)
+
+
+def test_the_weak_prior_is_in_the_units_of_the_link_that_won(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(size=(200, 2)), rng.standard_normal(200)])
+    y = rng.poisson(np.where(X[:, 0] > 0.9, 60.0, 1.0)).astype(float)
+    monkeypatch.setattr(learner, "compare", lambda *both: replace(compare(*both), second=True))
+    for scale, in_units in (("weak", True), (2.0, False)):
+        model = GPRegressor("poisson", "matern32", coords=[0, 1], coefficient_scale=scale).fit(X, y)
+        assert model.likelihood_.link == "softplus"
+        unit = model.data_.latent_unit
+        assert unit > 1.2
+        sd = 5.0 * unit if in_units else 2.0 * X[:, 2].std()
+        assert model.coefficient_precision_[1] == pytest.approx(sd**-2)

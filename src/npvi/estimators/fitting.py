@@ -35,7 +35,17 @@ from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, St
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
 
-__all__ = ["NEVER", "Chosen", "Clock", "Task", "choose", "companion_of", "fit_by_grid", "task_of"]
+__all__ = [
+    "NEVER",
+    "Chosen",
+    "Clock",
+    "Task",
+    "choose",
+    "companion_of",
+    "constant_precision",
+    "fit_by_grid",
+    "task_of",
+]
 
 #: standard deviation of the constant where all counts are 0, which otherwise would have no end
 NEVER = 3.0
@@ -108,7 +118,7 @@ def task_of(
     """Check the settings and the data against each other."""
     check_settings(model)
     names = getattr(model, "feature_names_in_", None)
-    part = linear_part(X, names, model.coords, model._mean(y, weight))
+    part = linear_part(X, names, model.coords, model._mean(y, weight), weight)
     places = part.places(X)
     kernel, likelihood, nugget, said = plain_parts(model.kernel, model._likelihood(), model.nugget, places.shape[1])
     y = likelihood.check_response(y)
@@ -120,16 +130,13 @@ def task_of(
 
 
 def _coefficient_precision(model: BaseGP, part: LinearPart, data: Data) -> NDArray[np.float64]:
-    """Of the prior of the mean's coefficients; that of the constant is flat, unless nothing says where it is.
+    """Of the prior of the mean's coefficients.
 
     A scale in numbers is for covariates as they came, "weak" and None for the standardised ones that the basis has.
     """
     precision = np.zeros(len(part.names))
-    if part.constant and data.one_sided:
-        precision[0] = NEVER**-2
-    elif part.constant and isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
-        # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
-        precision[0] = FLAT_OF_RATES**-2
+    if part.constant:
+        precision[0] = constant_precision(data)
     given = model.coefficient_scale
     if given in ("weak", None):
         support = data.likelihood.support
@@ -139,6 +146,20 @@ def _coefficient_precision(model: BaseGP, part: LinearPart, data: Data) -> NDArr
         scale = given * part.scale
     precision[int(part.constant) :] = scale**-2.0
     return precision
+
+
+def constant_precision(data: Data) -> float:
+    """Of the prior of the constant, which is flat, unless nothing says where it is.
+
+    >>> [constant_precision(Data(Poisson(), np.array(y))) > 0.0 for y in ([0.0, 2.0], [0.0, 0.0])]
+    [False, True]
+    """
+    if data.one_sided:
+        return NEVER**-2
+    if isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
+        # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
+        return FLAT_OF_RATES**-2
+    return 0.0
 
 
 def choose(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:

@@ -249,13 +249,18 @@ class Bound:
         self.coefficients = 0
 
     def with_constant(self, precision=0.0):
-        """From now on a constant, with a flat prior or one of mean 0, is the first of the unknowns: f | c ~ N(c, P⁻¹);
-        everything may go with it."""
-        n, row_sums = len(self.P), self.P.sum(axis=1)
-        self.P = np.block([[row_sums.sum() + precision, -row_sums], [-row_sums[:, None], self.P]])
-        self.mask = np.block([[np.ones((1, 1), bool), np.zeros((1, n), bool)], [np.ones((n, 1), bool), self.mask]])
-        self.logdet -= np.log(precision or 2.0 * np.pi)
-        self.mean_precision, self.coefficients = self.P, 1
+        """From now on a constant, with a flat prior or one of mean 0, is the first of the unknowns."""
+        self.with_columns(np.ones((len(self.P), 1)), np.array([precision]))
+
+    def with_columns(self, H, precision):
+        """From now on β, flat or of prior mean 0, are the first of the unknowns: f | β ~ N(Hβ, P⁻¹); everything may go
+        with them."""
+        n, p = H.shape
+        PH = self.P @ H
+        self.P = np.block([[H.T @ PH + np.diag(precision), -PH.T], [-PH, self.P]])
+        self.mask = np.block([[np.tri(p, dtype=bool), np.zeros((p, n), bool)], [np.ones((n, p), bool), self.mask]])
+        self.logdet -= np.log(np.where(precision > 0.0, precision, 2.0 * np.pi)).sum()
+        self.mean_precision, self.coefficients = self.P, p
 
     def _expectations(self, mu, L):
         c = self.coefficients

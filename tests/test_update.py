@@ -175,3 +175,16 @@ def test_summary_names_every_number():
     ]
     assert (table["standard_error"] > 0.0).all()
     assert np.isnan(model.summary()["standard_error"].iloc[0])
+
+
+def test_counts_that_were_all_zeros_lose_their_prior():
+    """Once there are others, the constant is as free as in a fit from scratch."""
+    X, y = counts(120)
+    y[:60] = 0.0
+    with pytest.warns(UserWarning, match="all counts are 0"):
+        model = npvi.GPRegressor("poisson", **SETTINGS).fit(X[:60], y[:60])
+    assert model.coefficient_precision_[0] > 0.0
+    model.update(X[60:], y[60:])
+    assert model.coefficient_precision_[0] == 0.0
+    scratch = npvi.GPRegressor("poisson", **SETTINGS).fit(X, y)
+    agree(model, scratch, np.random.default_rng(1).random((50, 2)))

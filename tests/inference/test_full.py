@@ -245,9 +245,9 @@ def test_a_long_step_is_held_to_what_agrees_with_itself():
     proposed = data.expectations(mean, after).precision
     was = 1.0 / before - others
     assert abs(proposed - was) * before < 0.01  # so that nothing would change
-    problem._hold(proposed, mean, before, after, others)
+    problem._hold(proposed, mean, before, after, others, np.zeros(1))
     np.testing.assert_allclose(proposed, np.exp(mean + 0.5 / (others + proposed)), rtol=0.05)
     short = data.expectations(mean, before).precision
     same = short.copy()
-    problem._hold(same, mean, before, 1.01 * before, others)
+    problem._hold(same, mean, before, 1.01 * before, others, np.zeros(1))
     assert same == short

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.estimators.fitting import constant_precision
 from npvi.estimators.inferring import infer
 from npvi.graph import extend_graph
 from npvi.inference import Data, Fit, Start
@@ -42,6 +43,9 @@ def extend(model: BaseGP, X: NDArray[np.float64], new: Data) -> tuple[Prior, Dat
         )
         basis = np.vstack([model.basis_, model.linear_part_.basis(X)])
         start = _start(model, prior, data, basis, model.prior_.conditional_of_last(places, graph))
+        precision = model.coefficient_precision_
+        if precision is not None and model.linear_part_.constant:  # counts that were all zeros may be no longer
+            model.coefficient_precision_ = np.append(constant_precision(data), precision[1:])
         mean_function = model._fitted_model().mean_function(prior, basis)
         fit = infer(model, prior, data, mean_function, start, seed=0)
         _ = fit.trend  # computed here, in these threads

@@ -36,7 +36,18 @@ from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, St
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
 
-__all__ = ["NEVER", "Chosen", "Clock", "Task", "choose", "companion_of", "fit_by_grid", "rows_of_fit", "task_of"]
+__all__ = [
+    "NEVER",
+    "Chosen",
+    "Clock",
+    "Task",
+    "choose",
+    "companion_of",
+    "constant_precision",
+    "fit_by_grid",
+    "rows_of_fit",
+    "task_of",
+]
 
 #: standard deviation of the constant where all counts are 0, which otherwise would have no end
 NEVER = 3.0
@@ -117,7 +128,7 @@ def task_of(
     data = Data(likelihood, y, likelihood.check_row(row, len(y), y), weight)
     rows = rows_of_fit(model, X, data)
     X, data = X[rows], data.take(rows)
-    part = linear_part(X, names, coords, model._mean(data.y, data.weight))
+    part = linear_part(X, names, coords, model._mean(data.y, data.weight), data.weight)
     rng = check_random_state(0 if model.random_state is None else model.random_state)
     seed = int(rng.randint(np.iinfo(np.int32).max))
     table = Table(part.places(X), data, part.basis(X))
@@ -131,16 +142,13 @@ def rows_of_fit(model: BaseGP, X: NDArray[np.float64], data: Data) -> NDArray[np
 
 
 def _coefficient_precision(model: BaseGP, part: LinearPart, data: Data) -> NDArray[np.float64]:
-    """Of the prior of the mean's coefficients; that of the constant is flat, unless nothing says where it is.
+    """Of the prior of the mean's coefficients.
 
     A scale in numbers is for covariates as they came, "weak" and None for the standardised ones that the basis has.
     """
     precision = np.zeros(len(part.names))
-    if part.constant and data.one_sided:
-        precision[0] = NEVER**-2
-    elif part.constant and isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
-        # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
-        precision[0] = FLAT_OF_RATES**-2
+    if part.constant:
+        precision[0] = constant_precision(data)
     given = model.coefficient_scale
     if given in ("weak", None):
         support = data.likelihood.support
@@ -152,6 +160,20 @@ def _coefficient_precision(model: BaseGP, part: LinearPart, data: Data) -> NDArr
     return precision
 
 
+def constant_precision(data: Data) -> float:
+    """Of the prior of the constant, which is flat, unless nothing says where it is.
+
+    >>> [constant_precision(Data(Poisson(), np.array(y))) > 0.0 for y in ([0.0, 2.0], [0.0, 0.0])]
+    [False, True]
+    """
+    if data.one_sided:
+        return NEVER**-2
+    if isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
+        # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
+        return FLAT_OF_RATES**-2
+    return 0.0
+
+
 def choose(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
     """Learn the numbers of the model, or take them as they are; `previous` may lend its graph and its posterior."""
     return _learned(model, task) if model.learn else _as_given(model, task, previous)
@@ -160,19 +182,24 @@ def choose(model: BaseGP, task: Task, previous: BaseGP | None) -> Chosen:
 def _learned(model: BaseGP, task: Task) -> Chosen:
     table, data = task.table, task.table.data
     likelihood = data.likelihood
-    other_link: Rates | None = None
+    other: Rates | None = None
     counted = table if data.weight is None else table.take(np.flatnonzero(data.weight > 0.0))
     seen = counted.data if len(counted) else data
     if isinstance(model.likelihood, str):
         likelihood = likelihood.replace(**likelihood.initial_parameters(seen.y, **seen.row))
         if isinstance(likelihood, Rates) and model.prior not in LOW_RANK:
             knee = typical_count(seen.y, seen.row.get("exposure", 1.0))
-            other_link = likelihood.replace(link="softplus", knee=knee)
+            other = likelihood.replace(link="softplus", knee=knee)
     named = isinstance(model.kernel, str)
     first = starting_model(task.kernel, named, task.nugget, likelihood, table.X, seen.y, seen.row)
+    first = replace(first, structure=_structure(model, first, task), coefficient_precision=task.coefficient_precision)
+    other_link = None
+    if other is not None:  # the units of f are its own
+        precision = _coefficient_precision(model, task.part, replace(data, likelihood=other))
+        other_link = replace(first, likelihood=other, coefficient_precision=precision)
     learned = learn(
         table,
-        replace(first, structure=_structure(model, first, task), coefficient_precision=task.coefficient_precision),
+        first,
         task.said,
         lambda points: _graph(model, points, task),
         lambda **numbers: progress.report("learn", **numbers),

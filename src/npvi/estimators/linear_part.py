@@ -54,8 +54,14 @@ class LinearPart:
         return back @ coefficients, back @ covariance @ back.T
 
 
-def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any, mean: str) -> LinearPart:
-    """Sort out `coords` (indices or names) and `mean`.
+def linear_part(
+    X: NDArray[np.float64],
+    names: Sequence[str] | None,
+    coords: Any,
+    mean: str,
+    weight: NDArray[np.float64] | None = None,
+) -> LinearPart:
+    """Sort out `coords` (indices or names) and `mean`; covariates are standardised by the rows that have weight.
 
     Raises
     ------
@@ -73,6 +79,8 @@ def linear_part(X: NDArray[np.float64], names: Sequence[str] | None, coords: Any
     if mean == "linear" and not len(others):
         others = np.arange(d)
     constant = mean != "zero"
+    if weight is not None and np.any(weight > 0.0):
+        X = X[weight > 0.0]
     values = X[:, others]
     center = values.mean(axis=0) if constant else np.zeros(len(others))
     scale = values.std(axis=0) if constant else np.sqrt(np.mean(values**2, axis=0))

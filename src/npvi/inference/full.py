@@ -36,8 +36,11 @@ _VARIANCES = 0.02
 #: how much more neighbours count that are all off to one side: standard deviations of smooth functions were seen to be
 #: off by four times as much as each
 _TOGETHER = 6.0
-#: ‖M ε − ε‖/‖ε‖ from which on a factor is no help, and up to which it is as good as exact
-_USELESS, _ACCURACY = 100.0, 0.01
+#: ‖M ε − ε‖/‖ε‖ from which on a factor is no help, from which on its derivatives aren't, and up to which it is as good
+#: as exact
+_USELESS, _POOR, _ACCURACY = 100.0, 0.3, 0.01
+#: draws for the marginal variances where there is no better factor
+_DRAWS = 64
 #: error of the marginal standard deviations that is left alone, rows of which all are looked at, and how many of more
 _FINE, _ALL, _SOME = 0.001, 10_000, 2000
 
@@ -188,21 +191,22 @@ class AllCovariances:
             gaps = around(probes) - probes
             size = np.einsum("ij,ij->j", probes, probes)
             departure = float(np.max(np.sqrt(np.einsum("ij,ij->j", gaps, gaps) / size)))
-        if not departure < _USELESS:
+        drawn = factor.root is None  # the classical factor, the last one, has no derivatives
+        if not departure < (_USELESS if drawn else _POOR):
             return None
         near = departure <= _ACCURACY
         logarithms = size * np.log1p(np.einsum("ij,ij->j", probes, gaps) / size)
-        variance = self._marginals(solver, factor)
-        if variance is None:
-            return None
         own = factor.root is getattr(self.prior, "root", None) and not len(factor.breakdowns)
         draws = None
         if not near or (self.strict and not own):
-            noise = self._noise.columns(0, max(self.draws, _PROBES))
+            noise = self._noise.columns(0, _DRAWS if drawn else max(self.draws, _PROBES))
             found = inverse_root(around, noise, _ACCURACY)
             draws, logarithms = transpose.solve(found.root), found.logarithm
             if not np.isfinite(logarithms).all():
                 return None
+        variance = self._marginals(solver, factor, draws)
+        if variance is None:
+            return None
         self._info |= {
             "factor_residual": departure,
             "log_determinant_error": float(np.std(logarithms) / np.sqrt(len(logarithms))),
@@ -210,16 +214,16 @@ class AllCovariances:
         log_determinant = -(factor.log_determinant() + float(np.mean(logarithms)))
         return _Inverse(w, variance, log_determinant, factor, solver.route, near, draws)
 
-    def _marginals(self, solver: PrecisionSolver, factor: ZeroFillFactor) -> Vector | None:
+    def _marginals(self, solver: PrecisionSolver, factor: ZeroFillFactor, draws: Columns | None) -> Vector | None:
         """Marginal variances, None where they can't be right: they are between those of a point whose neighbours are
         all known, and (but for what a nearest-neighbour prior makes of it) those of the prior."""
-        least = 1.0 / (self.prior.precision_diagonal + solver.site_precision)
-        if factor.root is None:  # the classical factor has no derivatives
-            x = factor.transpose.solve(self._noise.columns(0, 64))
-            return least + np.mean((x - solver.matvec(x) * least[:, None]) ** 2, axis=1)
+        known = 1.0 / (self.prior.precision_diagonal + solver.site_precision)
+        if factor.root is None:
+            x = draws if draws is not None else factor.transpose.solve(self._noise.columns(0, _DRAWS))
+            return (known + np.mean((x - solver.matvec(x) * known[:, None]) ** 2, axis=1)) * self._ratio
         variance = factor.inverse_diagonal() * self._ratio
         right = (variance > 0.0) & (variance < 2.0 * self.prior.marginal_variance)
-        return np.maximum(variance, least) if right.all() else None
+        return np.maximum(variance, known) if right.all() else None
 
 
 def _closed_form(factor: WoodburyFactor | None) -> _Inverse | None:

@@ -17,7 +17,8 @@ from npvi.inference.family import Covariance, Family, Start
 from npvi.inference.mean_function import CoefficientSpread, MeanFunction
 from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.inference.relaxation import Relaxation
-from npvi.likelihoods import Expectations
+from npvi.inference.shared_spread import SharedSpread
+from npvi.likelihoods import Curvatures, Expectations
 from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
 
 __all__ = ["Problem", "State", "WithCoefficients", "without_coefficients"]
@@ -36,8 +37,8 @@ _SHORT_SD = 0.25
 _LONG, _MOST = 0.03, 256
 #: to which systems for the mean's coefficients are solved at least
 _COEFFICIENTS = 1e-4
-#: change of the spread of the mean's coefficients, relative to it, that is held back, and steps that that takes at most
-_SPREAD, _SPREAD_STEPS = 0.03, 24
+#: of a variance, the least that is a row's own
+_OWN = 1e-6
 #: how often site precisions are raised at the start, until the bound is finite
 _RAISED = 12
 #: a step is tried whole, then halved until it is given up
@@ -166,7 +167,8 @@ class Problem:
         else:
             return None
         mean = state.mean
-        settled = self._settled(state, mean, state.expected.precision)
+        v, w = state.covariance.variance, state.covariance.site_precision
+        settled = self._settled(v, w, mean, state.expected.precision, np.zeros_like(v))
         better = self.at(mean, self.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state
 
@@ -195,51 +197,75 @@ class Problem:
         """Newton steps for μ and the standard deviations s, cut short until they don't lower the bound, or None.
 
         The means move together, held by P; each s_i is held by what the other points say of f_i, the precision
-        c_i = 1/v_i − w_i, and is eliminated: (P̃ + W̃) δ = r with W̃ = −E_mm − E_ms²/b, b = c + 1/s² − E_ss. Steps for μ
-        and V in turn crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero
-        count lies far down, and is wide). A short step is followed by another for the same c, which costs less than V;
-        then V is found at the sites of the new (μ, s). Where the first step would gain less than half of what is
-        `enough`, V is left as it is.
+        c_i = 1/v_i − w_i, and is eliminated: (P̃ + W̃) δ = r with W̃ = −E_mm − E_ms²/b, b = c + 1/s² − E_ss. What rows
+        share of v, the spread of some coefficients, is eliminated, too (`SharedSpread`). Steps for μ and V in turn
+        crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero count lies
+        far down, and is wide). A short step is followed by another for the same c, which costs less than V; then V is
+        found at the sites of the new (μ, s). Where the first step would gain less than half of what is `enough`, V is
+        left as it is.
         """
-        v, w = state.covariance.variance, state.covariance.site_precision
+        w, sd = state.covariance.site_precision, np.sqrt(state.covariance.variance)
+        at, whole = self.data.curvatures(state.mean, sd), sd
+        shared = spread = _shared(state, at, sd)
+        v = np.maximum(state.covariance.variance - shared.variance, _OWN * state.covariance.variance)
         before = np.sqrt(v)
-        mean, sd, factor = state.mean, before, state.covariance.precision_factor
+        mean, own_sd, factor = state.mean, before, state.covariance.precision_factor
         others = np.maximum(1.0 / v - w, self.mean_function.marginal_precision)
         for step_number in range(_STEPS):
-            at = self.data.curvatures(mean, sd)
-            slope_sd = at.in_sd + (w - 1.0 / v) * sd + 1.0 / sd  # for the c that `others` may have been kept above
-            bend_sd = others + 1.0 / sd**2 - np.minimum(at.in_sd_sd, 0.0)
-            bend_mean = np.maximum(-at.in_mean_mean - at.in_mean_sd**2 / bend_sd, 0.0)
-            gradient = at.in_mean + at.in_mean_sd * slope_sd / bend_sd
-            slope = gradient - self._pull(mean)
+            if step_number > 0:
+                spread = spread.best(self.data, mean, own_sd**2)
+                sd = np.sqrt(own_sd**2 + spread.variance)
+                at = self.data.curvatures(mean, sd)
+            part = own_sd / sd  # how s moves with what is its own of it
+            # for the c that `others` may have been kept above
+            slope_sd = part * at.in_sd + (w - 1.0 / v) * own_sd + 1.0 / own_sd
+            bend = part**2 * at.in_sd_sd + (1.0 - part**2) * at.in_sd / sd
+            bend_sd = others + 1.0 / own_sd**2 - np.minimum(bend, 0.0)
+            cross = part * at.in_mean_sd
+            bend_mean = np.maximum(-at.in_mean_mean - cross**2 / bend_sd, 0.0)
+            slope = at.in_mean + cross * slope_sd / bend_sd - self._pull(mean)
             solver = self._solver(bend_mean, factor)
-            step = self.mean_function.solve(solver, slope)
+            step = self._coupled_step(solver, slope, spread, (at, slope_sd, bend_sd, sd))
             gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
             if step_number == 0 and gain < 0.5 * self.enough and self.complete(state):
                 trial = self.at(mean + step, state.covariance)
                 return trial if trial is not None and self._no_worse(trial, state) else state
-            step_sd = (slope_sd + at.in_mean_sd * step) / bend_sd
-            mean, sd, factor = mean + step, np.clip(sd + step_sd, 0.5 * before, 2.0 * before), solver.best
-            length, length_sd = float(np.max(np.abs(step) / before)), float(np.max(np.abs(step_sd) / before))
+            step_sd = (slope_sd + cross * step) / bend_sd
+            mean, factor = mean + step, solver.best
+            own_sd = np.clip(own_sd + step_sd, 0.5 * before, 2.0 * before)
+            length, length_sd = float(np.max(np.abs(step) / whole)), float(np.max(np.abs(step_sd) / before))
             if not _SHORT[0] < length < _SHORT[1] or length_sd > _SHORT_SD:
                 break
         for cut in self.shares:
             share = cut * self._share
             # where V goes too far it is because neighbours answer for each other; the mean's step knows of them all
             tried = state.mean + min(1.0, 2.0 * share) * (mean - state.mean)
-            variance = (before + share * (sd - before)) ** 2
-            proposed = self.data.expectations(tried, variance).precision
-            self._hold(proposed, tried, v, variance, others)
-            proposed = self._hold_coefficients(state, tried, proposed)
-            change = self._settled(state, tried, proposed) - w
+            variance = (before + share * (own_sd - before)) ** 2
+            common = shared.best(self.data, tried, variance).variance
+            proposed = self.data.expectations(tried, variance + common).precision
+            self._hold(proposed, tried, v, variance, others, common)
+            change = self._settled(v, w, tried, proposed, common) - w
             if cut == 1.0:
                 relaxation = self.relaxation.of(change * v)
-            trial = self.at(tried, self.covariance(w + share * relaxation * change))
+            # what is shared agrees with itself at any mean
+            pace = share * relaxation
+            pace += (1.0 - pace) * common / (variance + common)
+            trial = self.at(tried, self.covariance(w + pace * change))
             if trial is not None and self._no_worse(trial, state):
                 self._share = min(1.0, 1.5 * share)
                 return trial
             trial = None  # its draws take memory
         return None
+
+    def _coupled_step(self, solver: PrecisionSolver, slope: Vector, spread: SharedSpread, at: tuple) -> Vector:
+        """A step for μ, what it does to the spread that rows share included."""
+        if len(spread):
+            coupling = spread.coupling(*at)
+            rest = slope - coupling.taken
+            step = self.mean_function.solve(solver, rest, coupling.product)
+            if float(rest @ step) > 0.0:  # always, where log p is concave
+                return step
+        return self.mean_function.solve(solver, slope)
 
     def _improve_mean(self, state: State) -> State:
         """A step for μ alone, which is uphill if anything is."""
@@ -260,22 +286,25 @@ class Problem:
                 return trial
         return state
 
-    def _settled(self, state: State, mean: Vector, proposed: Vector) -> Vector:
-        """`proposed` site precisions, where they are far from those of `state` held to what they do to v themselves.
+    def _settled(self, v: Vector, w: Vector, mean: Vector, proposed: Vector, common: Vector) -> Vector:
+        """`proposed` site precisions, where they are far from the w of v held to what they do to v themselves.
 
         Under a wide prior the w of a zero count, exp(m + v/2), multiplies with every small change of v. There it is
-        replaced by the w that agrees with its own v = 1/(c + w), for the c of `state`: between the two, by bisection.
+        replaced by the w that agrees with its own v = 1/(c + w), for the c of (v, w): between the two, by bisection.
+        What v has in `common` with other rows comes on top.
         """
-        v, w = state.covariance.variance, state.covariance.site_precision
         wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
         if not len(wild):
             return proposed
         others = np.maximum(1.0 / v[wild] - w[wild], self.mean_function.marginal_precision[wild])
         settled = proposed.copy()
-        settled[wild] = _agreeing(self.data.take(wild), mean[wild], others, w[wild], proposed[wild])
+        held = _agreeing(self.data.take(wild), mean[wild], others, w[wild], proposed[wild], common[wild])
+        settled[wild] = held
         return settled
 
-    def _hold(self, proposed: Vector, mean: Vector, before: Vector, after: Vector, others: Vector) -> None:
+    def _hold(
+        self, proposed: Vector, mean: Vector, before: Vector, after: Vector, others: Vector, common: Vector
+    ) -> None:
         """Where v takes a long step, replace the w proposed there by one that agrees with its own v.
 
         Such a step may go too far, and to just where w is what it has been: no iteration would notice. In the end there
@@ -287,46 +316,10 @@ class Problem:
             long = long[np.argpartition(length[long], -_MOST)[-_MOST:]]
         if len(long):
             data, m = self.data.take(long), mean[long]
-            at_first = data.expectations(m, before[long]).precision
-            held = _agreeing(data, m, others[long], np.maximum(at_first, 1e-300), proposed[long])
+            at_first = data.expectations(m, before[long] + common[long]).precision
+            first = np.maximum(at_first, 1e-300)
+            held = _agreeing(data, m, others[long], first, proposed[long], common[long])
             proposed[long] = np.where(at_first > 0.0, held, proposed[long])
-
-    def _hold_coefficients(self, state: State, mean: Vector, proposed: Vector) -> Vector:
-        """Where proposed site precisions would change the spread of the mean's coefficients by much, those that go with
-        the spread that they make.
-
-        All rows that a coefficient speaks for answer for each other: zeros that a covariate tells from the rest have
-        w = exp(m + v/2) with nearly all of v the coefficient's. With S = C S' Cᵀ, and what f given the coefficients
-        knows held, S'⁻¹ = I + Z'ᵀ (W' − W) Z' for the w' at v + z' S' z'ᵀ: found by steps on the scale of logarithms,
-        shorter ones when they turn.
-        """
-        covariance = state.covariance
-        if not isinstance(covariance, WithCoefficients):
-            return proposed
-        along, w = covariance.coefficients.along, covariance.site_precision
-        if covariance.coefficients.mismatch(proposed - w) < _SPREAD:
-            return proposed
-        own, inner = covariance.given.variance, np.eye(along.shape[1])
-        share, last = 0.5, 0.0
-        sites = proposed
-        for _ in range(_SPREAD_STEPS):
-            values, vectors = np.linalg.eigh(inner)
-            root = along @ (vectors / np.sqrt(values))
-            sites = self.data.expectations(mean, own + np.einsum("ij,ij->i", root, root)).precision
-            off = np.clip(sites, -1e12, 1e12) - w
-            target = np.eye(len(inner)) + along.T @ (off[:, None] * along)
-            half = vectors * np.sqrt(values)
-            inverse = vectors / np.sqrt(values)
-            ratios, turns = np.linalg.eigh(inverse.T @ target @ inverse)
-            steps = np.log(np.clip(ratios, 1e-3, 1e3))
-            if np.abs(steps).max() < 1e-3:
-                break
-            largest = float(steps[np.argmax(np.abs(steps))])
-            share = 0.5 * share if largest * last < 0.0 else min(1.0, 1.2 * share)
-            last = largest
-            moved = half @ turns
-            inner = (moved * np.exp(share * steps)) @ moved.T
-        return sites
 
     def certificate(self, state: State) -> dict[str, float]:
         """Both residuals, relative to the largest term of their equation, and the bound."""
@@ -386,11 +379,18 @@ def without_coefficients(covariance: Any) -> Any:
     return covariance.given if isinstance(covariance, WithCoefficients) else covariance
 
 
-def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vector) -> Vector:
-    """The w between two positive ones that goes with its own v = 1/(others + w), by bisection."""
+def _shared(state: State, at: Curvatures, sd: Vector) -> SharedSpread:
+    """What the mean's coefficients add to the variances of rows that answer for each other."""
+    if not isinstance(state.covariance, WithCoefficients):
+        return SharedSpread(np.zeros((len(sd), 0)), np.zeros((0, 0)))
+    return SharedSpread.strongest(state.covariance.coefficients.along, state.covariance.site_precision, at, sd)
+
+
+def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vector, common: Vector) -> Vector:
+    """The w between two positive ones that goes with its own v = common + 1/(others + w), by bisection."""
     low, high = np.minimum(one, other), np.maximum(one, other)
     for _ in range(8):
         middle = np.sqrt(low * high)
-        above = data.expectations(mean, 1.0 / (others + middle)).precision > middle
+        above = data.expectations(mean, common + 1.0 / (others + middle)).precision > middle
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.asarray(np.sqrt(low * high))

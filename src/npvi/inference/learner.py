@@ -29,7 +29,7 @@ from npvi.inference.stacking import Stacked, stacking
 from npvi.inference.starting import identifies_nugget, limits, weak_priors
 from npvi.inference.table import Table
 from npvi.kernels import Kernel, Matern
-from npvi.likelihoods import Likelihood
+from npvi.likelihoods.rates import Rates
 from npvi.likelihoods.softmax import Softmax
 from npvi.parameters import POSITIVE_NUMBER, Parameter
 
@@ -41,10 +41,14 @@ _ROWS = 20_000
 _PART, _SCREEN = 8192, 2048
 #: points of the part on the way to very many, and nats a row below which a step isn't worth making
 _LARGE, _NATS = 65_536, 1e-6
+#: nats that a step of a climb must promise: parameters are then within .6 of their standard errors of the best ones
+_ENOUGH = 0.2
 #: information about a parameter in the part, below which it counts as hardly known
 _WEAK = 10.0
 #: nats per observation that a mixture must gain for a second smoothness to be worth its cost
 _WORTH = 0.002
+#: evaluations after which a companion that gains nothing is given up
+_TRIED = 8
 #: length scales relative to each other must move by this factor before neighbours are looked for again
 _MOVED = 1.3
 #: rounds of climbing, each on a graph of its own
@@ -134,7 +138,7 @@ class Learner:
         table: Table,
         found: _Found,
         max_evaluations: int = 25,
-        enough: float = 0.05,
+        enough: float = _ENOUGH,
         objective: Objective | None = None,
     ) -> _Found:
         """Uphill from what was found before, on its graph."""
@@ -200,11 +204,14 @@ class Learner:
         both = np.isfinite(scores).all(axis=0)
         return stacking(*(score[both] for score in scores)) if both.any() else Stacked(0.0, 0.0)
 
-    def other_link(self, table: Table, found: _Found, likelihood: Likelihood) -> tuple[_Found, Comparison] | None:
-        """The same model with another link, and how it compares at places that are left out."""
-        link = {"link": likelihood.link, "knee": likelihood.knee}  # type: ignore[attr-defined]
-        other = replace(found.model, likelihood=found.model.likelihood.replace(**link))
-        climbed = self.climb(table, replace(found, model=other, start=None), 10, enough=0.5)
+    def joins(self, table: Table, best: _Found, others: list[_Found]) -> bool:
+        """Whether the next best joins in a mixture, as some of all rows have it."""
+        # few draws make a mixture look better than it is, never worse
+        return bool(others) and all(_worth(self.stacked(table, best, others[0], c)) for c in (False, True))
+
+    def other_link(self, table: Table, found: _Found, other: Model) -> tuple[_Found, Comparison] | None:
+        """What was found with the link of another model, and how it compares at places that are left out."""
+        climbed = self.climb(table, self.with_link(table, found, other), 10, enough=0.5)
         foretold = []
         for one in (found, climbed):
             objective = self.objective(table, one.graph, one.start)
@@ -216,15 +223,48 @@ class Learner:
             foretold.append(foretell(data, left_out))
         return climbed, compare(foretold[0], foretold[1])
 
+    def with_link(self, table: Table, found: _Found, other: Model) -> _Found:
+        """What was found, with the link of another model: f is what has the same rate at the posterior mean, variances
+        are those of small changes there."""
+        before, start = found.model.likelihood, found.start
+        assert isinstance(before, Rates)
+        assert isinstance(other.likelihood, Rates)
+        assert start is not None
+        likelihood = before.replace(link=other.likelihood.link, knee=other.likelihood.knee)
+        model = replace(found.model, likelihood=likelihood, coefficient_precision=other.coefficient_precision)
+        step = 1e-3
+        low, f, high = (likelihood.latent_of(before.rate_numpy(start.mean + s, 1.0)) for s in (-step, 0.0, step))
+        slope = (high - low) / (2.0 * step)
+        scaled = {
+            "nugget",
+            *(f"kernel__{part.name}variance" for part in model.kernel.parts(table.X) if not part.factor),
+        }
+        free = {coordinate.name for coordinate in self.space(table, model).coordinates}
+        values = model.named()
+        values |= {name: float(slope.mean()) ** 2 * values[name] for name in scaled & free}
+        return replace(found, model=model.at(values), start=Start(f, slope**2 * start.variance))
+
     def known(self, table: Table, found: _Found) -> _Information:
         """What some rows tell about the parameters of a model that was found on them."""
         objective, space = self.objective(table, found.graph, found.start), self.space(table, found.model)
         return _Information(information(objective, found.model, space, 0.1, here=found.gradient), len(table))
 
-    def rounds(self, table: Table, model: Model, known: _Information) -> _Found:
+    def begun(self, table: Table, part: Table, found: _Found) -> _Found:
+        """What was found on a part, to be climbed from on more rows."""
+        curvature = self.known(part, found).curvature(len(table))
+        return _Found(found.model, self.build(found.model.kernel.coordinates(table.X)), None, curvature)
+
+    def companion(self, table: Table, best: _Found, second: _Found) -> list[_Found]:
+        """Both, the best first, if the second, of which a few steps tell, is worth its cost; else the one."""
+        second = self.climb(table, second, _TRIED)
+        first, other = sorted([best, second], key=lambda one: -one.value)
+        # of a sum over some rows, some of what others say is missing
+        if not _worth(self.stacked(table, first, other, careful=can_collapse(table.data))):
+            return [best]
+        return sorted([best, self.rounds(table, second)], key=lambda one: -one.value)
+
+    def rounds(self, table: Table, found: _Found) -> _Found:
         """Climb, and look for neighbours again where the metric moved."""
-        graph = self.build(model.kernel.coordinates(table.X))
-        found = _Found(model, graph, None, known.curvature(len(table)))
         for number in range(_ROUNDS):
             before = found.model
             found = self.climb(table, found, max_evaluations=25 if number == 0 else 15)
@@ -255,7 +295,7 @@ class Learner:
         graph = self.build(found.model.kernel.coordinates(table.X))
         curvature = None if found.curvature is None else found.curvature * rows / len(table)
         most = 12 if len(table) <= 2 * _LARGE else 3
-        enough = max(0.05, _NATS * len(table))
+        enough = max(_ENOUGH, _NATS * len(table))
         return self.climb(table, _Found(found.model, graph, None, curvature), most, enough)
 
 
@@ -305,7 +345,7 @@ def learn(
     build: Callable[[NDArray], Graph],
     report: Callable[..., None] = lambda **numbers: None,
     weak: bool = True,
-    other_link: Likelihood | None = None,
+    other_link: Model | None = None,
 ) -> Learned:
     """The model with the largest bound (the largest likelihood where f can be integrated out).
 
@@ -319,7 +359,7 @@ def learn(
     build : from coordinates to a graph.
     report : called with the numbers of each evaluation.
     weak : whether there are weak priors of what the user said nothing about.
-    other_link : the likelihood with another link, where the data are to choose.
+    other_link : the model with another link, where the data are to choose.
     """
     started = time.perf_counter()
     learner = Learner(said, build, report, weak)
@@ -333,29 +373,30 @@ def learn(
     return replace(best, second=others[0], weight=stacked.weight) if _worth(stacked) else best
 
 
-def _found(learner: Learner, table: Table, model: Model, other_link: Likelihood | None) -> list[_Found]:
+def _found(learner: Learner, table: Table, model: Model, other_link: Model | None) -> list[_Found]:
     """The best model for all rows, and perhaps a second one that is worth its cost."""
     n, collapsed = len(table), can_collapse(table.data)
     part = table if n <= 2 * _SCREEN else table.patches(model.kernel, _SCREEN)
     best, *others = learner.explore(part, model)
     if other_link is not None:
-        learner.space(table, replace(model, likelihood=other_link))
+        learner.space(table, other_link)
         compared = learner.other_link(part, best, other_link)
         if compared is not None:
             learner.link = compared[1]
             if compared[1].second:
-                rivals = [learner.climb(part, _as_smooth(compared[0], one), 10, enough=0.5) for one in others[:1]]
+                # what one link rules out the other does
+                open_ = others[:1] if _in_doubt(best, others[:1]) or learner.joins(part, best, others) else []
+                rivals = [
+                    learner.climb(part, learner.with_link(part, one, other_link), 10, enough=0.5) for one in open_
+                ]
                 best, *others = sorted([compared[0], *rivals], key=lambda one: -one.value)
-    # few draws make a mixture look better than it is, never worse
-    worth = bool(others) and all(_worth(learner.stacked(part, best, others[0], c)) for c in (False, True))
-    known = learner.known(part, best)
+    worth = learner.joins(part, best, others)
     larger = table if collapsed or n <= 2 * _PART else table.patches(model.kernel, _PART)
-    found = [learner.rounds(larger, best.model, known)]
+    found = [learner.rounds(larger, learner.begun(larger, part, best))]
     # a part sees near and far alike; all rows see near ones most, and are asked where the part can't tell
-    rivals = [one for one in others if best.value - one.value < _TELLS] if part is not table else []
+    rivals = _in_doubt(best, others) if part is not table else []
     if worth:
-        second = learner.rounds(larger, others[0].model, learner.known(part, others[0]))
-        found = sorted([found[0], second], key=lambda one: -one.value)
+        found = learner.companion(larger, found[0], learner.begun(larger, part, others[0]))
     elif rivals:
         found = learner.confirm(larger, found[0], rivals)[:2]
         if larger is table or found[0].value - found[1].value >= _DOUBT:
@@ -366,12 +407,9 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Likelihood 
     return found if worth else found[:1]
 
 
-def _as_smooth(found: _Found, other: _Found) -> _Found:
-    """What was found, with the smoothness of another."""
-    names = found.model.open_smoothness
-    deep = other.model.kernel.get_params(deep=True)
-    kernel = with_values(found.model.kernel, {name: deep[name] for name in names})
-    return replace(found, model=replace(found.model, kernel=kernel))
+def _in_doubt(best: _Found, others: list[_Found]) -> list[_Found]:
+    """Those that the part can't tell from the best."""
+    return [one for one in others if best.value - one.value < _TELLS]
 
 
 def _worth(stacked: Stacked) -> bool:

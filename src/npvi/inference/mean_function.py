@@ -10,6 +10,7 @@ and for V = (P + W)⁻¹ that makes (P̃ + W)⁻¹ = V + Z S Zᵀ the covariance
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -145,11 +146,13 @@ class MeanFunction:
         """P̃f."""
         return self.prior.matvec(self.centred(f))
 
-    def solve(self, solver: PrecisionSolver, rhs: Vector) -> Vector:
-        """x with (P̃ + W) x = rhs; `solver` is for P + W."""
+    def solve(self, solver: PrecisionSolver, rhs: Vector, less: Callable[[Vector], Vector] | None = None) -> Vector:
+        """x with (P̃ + W) x = rhs, or less a matrix that `less` is a product with; `solver` is for P + W."""
         if self.known:
-            return solver.solve(rhs)
-        return solver.solve(rhs, less=lambda x: self._PH @ self.coefficients(x))
+            return solver.solve(rhs, less=less)
+        if less is None:
+            return solver.solve(rhs, less=lambda x: self._PH @ self.coefficients(x))
+        return solver.solve(rhs, less=lambda x: self._PH @ self.coefficients(x) + less(x))
 
     def spread(self, solver: PrecisionSolver) -> CoefficientSpread | None:
         """Of q(β), for the site precisions of `solver`, which is for P + W; None where w < 0 leaves none.

@@ -13,7 +13,8 @@ from npvi.graph.checks import check_count
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.moments import predictive_moments
-from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
+from npvi.likelihoods.distribution import predictive_cdf
+from npvi.likelihoods.quantiles import predictive_quantile
 from npvi.reach import Reach
 
 __all__ = ["Predictive", "Total", "two_streams"]

@@ -21,7 +21,8 @@ from npvi.likelihoods.moments import conditional_moments, predictive_moments
 from npvi.likelihoods.negative_binomial import NegativeBinomial
 from npvi.likelihoods.ordinal import Ordinal
 from npvi.likelihoods.poisson import Poisson
-from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
+from npvi.likelihoods.distribution import predictive_cdf
+from npvi.likelihoods.quantiles import predictive_quantile
 from npvi.likelihoods.registry import as_likelihood
 from npvi.likelihoods.student_t import StudentT
 from npvi.likelihoods.support import Support

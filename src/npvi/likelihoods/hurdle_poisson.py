@@ -10,6 +10,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 from scipy import special
 
+from npvi.likelihoods.quantiles import quantile_beside_zeros
 from npvi.likelihoods.rates import Rates
 from npvi.parameters import Interval
 
@@ -84,8 +85,18 @@ class HurdlePoisson(Rates):
         count = 1.0 + rng.poisson(np.clip(rate - first, 0.0, 9e18))
         return np.where(rng.random(np.shape(rate)) < self.zero, 0.0, count)
 
+    def marginal_quantile(self, q: float, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray | None:
+        return quantile_beside_zeros(_PositivePoisson(0.0, self.link, self.knee), float(self.zero), q, m, v, row)
+
     def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
         return {"zero": float((np.sum(y == 0.0) + 0.5) / (len(y) + 1.0))}
+
+
+class _PositivePoisson(HurdlePoisson):
+    """Those that are not 0."""
+
+    def marginal_quantile(self, q: float, m: np.ndarray, v: np.ndarray, **row: Any) -> None:  # type: ignore[override]
+        return None
 
 
 def _log_share(rate: jax.Array) -> jax.Array:

@@ -143,6 +143,10 @@ class Likelihood(Parametrised):
         """The smallest y with P(Y ≤ y) ≥ q, in NumPy."""
         return None
 
+    def beside_zeros(self) -> tuple[float, Likelihood] | None:
+        """A probability with which y is 0 whatever f is, and the likelihood that y follows otherwise."""
+        return None
+
     def threshold(self, y: np.ndarray, **row: Any) -> Threshold | None:
         """A random T with P(Y ≤ y | f) = P(f ≤ T) for each of the responses y, in NumPy."""
         return None

@@ -67,10 +67,12 @@ def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) 
         outside = (to <= low[live]) | (to >= high[live])
         halved = 0.5 * (low[live] + high[live])
         to = np.where(outside & np.isfinite(halved), halved, to)
-        tiny = (high[live] - low[live]) <= 4e-15 * np.abs(x[live]) + 1e-300
+        beside = to_y(low[live]), to_y(high[live])
+        with np.errstate(invalid="ignore"):
+            tiny = beside[1] - beside[0] <= 4.0 * np.spacing(np.abs(beside[0]))
         done = ~coarse[live] & ((np.abs(g) <= tolerance) | (then <= 0.1 * tolerance) | tiny)
         still = np.abs(g) <= tolerance
-        rough_enough = coarse[live] & ((then < 10.0 * _COARSE) | (step >= 7))
+        rough_enough = coarse[live] & ((then < 1e-3) | (step >= 7))
         last_x[live], last_g[live] = x[live], np.where(rough_enough, np.nan, g)
         x[live] = np.where(still, x[live], to)
         # signs of the coarse F are not to be relied on near the root
@@ -167,7 +169,7 @@ def bisected(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Star
         gap = np.fmax(1.0, 4.0 * np.spacing(high)) if discrete else 1e-13 * np.abs(high) + 1e-300
         todo = np.flatnonzero(high - low > gap)
         if not len(todo):
-            return high if discrete else 0.5 * (low + high)
+            return np.minimum(high, np.nextafter(support.upper, -np.inf)) if support.open_upper else high
         middle = low[todo] + 0.5 * (high[todo] - low[todo])
         if discrete:
             middle = np.floor(middle)

@@ -10,6 +10,7 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.distribution import mixture_cdf
 from npvi.likelihoods.moments import conditional_moments
+from npvi.likelihoods.root_finding import Start
 from npvi.likelihoods.thresholds import threshold_cdf
 
 __all__ = ["RowsCdf"]
@@ -18,7 +19,8 @@ Row = dict[str, np.ndarray]
 
 _HERMITE = {8: 0.15, 16: 0.4}
 """Nodes of Gauss–Hermite, and up to which steepness they are right to 1e-12: (ρ²/(1 + ρ²))^nodes."""
-_LARGEST = 192
+_SIZES = (20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384)
+"""Nodes of the trapezoidal rule."""
 _MARGIN = 1.25
 """By which a step may be steeper than was seen at the start of the search."""
 _EXACT, _COARSE = (7.3, 25.0), (5.2, 14.0)
@@ -44,10 +46,16 @@ class RowsCdf:
     """
 
     def __init__(self, likelihood: Likelihood, q: float, mean: np.ndarray, variance: np.ndarray, row: Row) -> None:
-        self.likelihood, self.row = likelihood, row
+        self._support, self.row = likelihood.support, row
+        self._zeros, self.likelihood = likelihood.beside_zeros() or (0.0, likelihood)
+        self._shift = 0.0
+        if self._zeros:
+            beside = float(np.clip((q - self._zeros) / (1.0 - self._zeros), 1e-3, 1.0 - 2.0**-53))
+            self._shift = float(special.ndtri(beside) - special.ndtri(q)) if q > self._zeros else -np.inf
+            q = beside
         self.mean, self.variance = mean, variance
         self.sd = np.sqrt(variance)
-        self.centre, self.spread, self.slope, width = _shape(likelihood, q, mean, self.sd, row)
+        self.centre, self.spread, self.slope, width = _shape(self.likelihood, q, mean, self.sd, row)
         self._nodes = self._choose(width)
 
     def __call__(self, y: np.ndarray, rows: np.ndarray, coarse: bool = False) -> np.ndarray:
@@ -62,7 +70,30 @@ class RowsCdf:
                 c = chosen[start : start + step]
                 some = {name: value[c] for name, value in row.items()}
                 out[c] = self._rule(int(n), coarse, y[c], mean[c], sd[c], some)
-        return out
+        return np.where(y < 0.0, 0.0, self._zeros) + (1.0 - self._zeros) * out if self._zeros else out
+
+    def start(self) -> Start:
+        """Where a search begins: as if both y and f were normal in its coordinate."""
+        support = self._support
+        centre, noise, latent = self.centre, self.spread, self.slope * self.sd
+        with np.errstate(all="ignore"):
+            if support.discrete:
+                scale = 1.0 / (centre + 1.0)
+                at = np.log(centre + 1.0)
+            elif np.isfinite(support.lower) and np.isfinite(support.upper):
+                share = np.clip((centre - support.lower) / (support.upper - support.lower), 1e-300, 1.0 - 2.0**-53)
+                scale = 1.0 / ((support.upper - support.lower) * share * (1.0 - share))
+                at = special.logit(share)
+            elif np.isfinite(support.lower):
+                scale = 1.0 / (centre - support.lower)
+                at = np.log(centre - support.lower)
+                spread = np.log1p((noise * scale) ** 2)
+                at, noise = at - 0.5 * spread, np.sqrt(spread) / scale
+            else:
+                at, scale = centre, np.ones(len(centre))
+            unit = np.hypot(noise * scale, latent * scale)
+        unit = np.clip(np.nan_to_num(unit, nan=1.0, posinf=100.0), 1e-300, None)
+        return Start(np.nan_to_num(at + self._shift * unit, nan=0.0, posinf=690.0, neginf=-690.0), unit)
 
     def _rule(self, n: int, coarse: bool, y: np.ndarray, mean: np.ndarray, sd: np.ndarray, row: Row) -> np.ndarray:
         if n == _CLOSED:
@@ -70,8 +101,8 @@ class RowsCdf:
         if n == _UNRESOLVED:
             return mixture_cdf(self.likelihood, y, mean, sd**2, row)
         if n == _THRESHOLD:
-            return self._by_threshold(y, mean, sd, row)
-        z, weights = _hermite(n) if n in _HERMITE else _trapezoid(n, coarse)
+            return self._by_threshold(coarse, y, mean, sd, row)
+        z, weights = _hermite(n // 2 if coarse else n) if n in _HERMITE else _trapezoid(n, coarse)
         columns = {name: value[:, None] for name, value in row.items()}
         with np.errstate(over="ignore", under="ignore"):
             given = self.likelihood.cdf(y[:, None], mean[:, None] + sd[:, None] * z, **columns)
@@ -82,12 +113,15 @@ class RowsCdf:
         some = {name: value[:1] for name, value in self.row.items()}
         if self.likelihood.marginal_cdf(np.zeros(1), self.mean[:1], self.variance[:1], **some) is not None:
             return np.full(len(self.sd), _CLOSED)
+        if np.isfinite(self._support.lower):
+            # with links like exp and logit no step is wider, though few responses vary little far out
+            width = np.minimum(width, 1.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             steep = _MARGIN * np.nan_to_num(self.sd / width, nan=np.inf, posinf=np.inf)
         relative = self.sd / self.likelihood.resolution
-        step = np.minimum(0.89 / np.sqrt(1.0 + np.minimum(steep, 1e150) ** 2), 0.4 / np.maximum(relative, 1e-300))
+        step = np.minimum(0.89 / np.sqrt(1.0 + np.minimum(steep, 1e150) ** 2), 0.36 / np.maximum(relative, 1e-300))
         needed = 2.0 * _EXACT[0] / step + 1.0
-        sizes = np.array([24, 32, 48, 64, 96, 128, _LARGEST])
+        sizes = np.array(_SIZES)
         nodes = np.append(sizes, _UNRESOLVED)[np.searchsorted(sizes, needed)]
         for n, reach in reversed(_HERMITE.items()):
             nodes = np.where(np.maximum(steep, 1.6 * relative) <= reach, n, nodes)
@@ -95,7 +129,7 @@ class RowsCdf:
             nodes = np.where((steep >= 1.0) & (nodes != 8) & (nodes != 16), _THRESHOLD, nodes)
         return nodes
 
-    def _by_threshold(self, y: np.ndarray, mean: np.ndarray, sd: np.ndarray, row: Row) -> np.ndarray:
+    def _by_threshold(self, coarse: bool, y: np.ndarray, mean: np.ndarray, sd: np.ndarray, row: Row) -> np.ndarray:
         lower = self.likelihood.support.lower
         out = np.where(y < lower, 0.0, 1.0)
         inside = np.flatnonzero((y > lower if not self.likelihood.support.discrete else y >= lower) & (y < _LARGE))
@@ -103,7 +137,7 @@ class RowsCdf:
             some = {name: value[inside] for name, value in row.items()}
             found = self.likelihood.threshold(y[inside], **some)
             assert found is not None  # or there would be no such rows
-            out[inside] = threshold_cdf(found, mean[inside], sd[inside])
+            out[inside] = threshold_cdf(found, mean[inside], sd[inside], coarse)
         return out
 
 

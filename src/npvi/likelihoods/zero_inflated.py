@@ -12,7 +12,6 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.moments import predictive_moments
 from npvi.likelihoods.negative_binomial import initial_dispersion
-from npvi.likelihoods.quantiles import quantile_beside_zeros
 from npvi.likelihoods.rates import Rates
 from npvi.parameters import Interval
 
@@ -74,8 +73,8 @@ class _ZeroInflated(Rates):
         log_counts = np.log1p(-np.asarray(self.inflation)) + predictive_log_prob(self.counts, y, m, v, row)
         return np.where(y > 0.0, log_counts, np.logaddexp(np.log(self.inflation), log_counts))
 
-    def marginal_quantile(self, q: float, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
-        return quantile_beside_zeros(self.counts, float(self.inflation), q, m, v, row)
+    def beside_zeros(self) -> tuple[float, Likelihood]:
+        return float(self.inflation), self.counts
 
     def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
         mean, variance = predictive_moments(self.counts, m, v, row)

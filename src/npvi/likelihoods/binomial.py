@@ -78,7 +78,7 @@ class Binomial(Likelihood):
         def latent(log_odds: np.ndarray, _rows: np.ndarray) -> np.ndarray:
             return log_odds if self.link == "logit" else probability.inverse(special.expit(log_odds))
 
-        return Threshold(y + 1.0, np.maximum(failures, 0.0), latent)
+        return Threshold(y + 1.0, np.maximum(failures, 0.0), latent, self.link == "logit")
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any

@@ -84,7 +84,7 @@ class NegativeBinomial(Rates):
 
     def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> Threshold:
         dispersion = np.full(len(y), float(self.dispersion))
-        return Threshold(y + 1.0, dispersion, self.latent_of_log_rate(exposure / dispersion))
+        return Threshold(y + 1.0, dispersion, self.latent_of_log_rate(exposure / dispersion), self.link == "exp")
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any

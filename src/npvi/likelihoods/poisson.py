@@ -60,7 +60,7 @@ class Poisson(Rates):
         return np.where(y < 0.0, 0.0, special.pdtr(np.maximum(np.floor(y), 0.0), self.rate_numpy(f, exposure)))
 
     def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> Threshold:
-        return Threshold(y + 1.0, None, self.latent_of_log_rate(exposure))
+        return Threshold(y + 1.0, None, self.latent_of_log_rate(exposure), self.link == "exp")
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any

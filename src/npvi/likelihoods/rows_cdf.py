@@ -119,7 +119,7 @@ class RowsCdf:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             steep = _MARGIN * np.nan_to_num(self.sd / width, nan=np.inf, posinf=np.inf)
         relative = self.sd / self.likelihood.resolution
-        step = np.minimum(0.89 / np.sqrt(1.0 + np.minimum(steep, 1e150) ** 2), 0.36 / np.maximum(relative, 1e-300))
+        step = np.minimum(0.89 / np.sqrt(1.0 + np.minimum(steep, 1e150) ** 2), 0.33 / np.maximum(relative, 1e-300))
         needed = 2.0 * _EXACT[0] / step + 1.0
         sizes = np.array(_SIZES)
         nodes = np.append(sizes, _UNRESOLVED)[np.searchsorted(sizes, needed)]

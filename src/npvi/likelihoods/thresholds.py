@@ -16,12 +16,13 @@ from scipy import special
 
 __all__ = ["Threshold", "threshold_cdf"]
 
-_DROP, _COARSE_DROP = 30.0, 15.0
-"""The integral ends where the density is e^−30 of its largest value; the steps are as long as that allows."""
-_STEP, _WIDEST = 0.55, 0.33
+_DROP, _COARSE_DROP = 31.0, 15.0
+"""The integral ends where the density is e^−31 of its largest value; the steps are as long as that allows."""
+_STEP, _WIDEST = 0.5, 0.3
 """Of the trapezoidal rule, in widths of the density, and at most in u, where it has a singularity at ± iπ/2."""
 _STRETCH = 6.0
-_SIZES = np.array([16, 24, 32, 40, 48, 64, 80, 104, 128, 256, 512, 1024])
+_SIZES = np.array([16, 24, 32, 40, 48, 64, 80, 104, 128, 160, 208, 256, 512, 1024, 2048])
+_CELLS = 24
 _BLOCK = 2**15
 
 
@@ -32,6 +33,8 @@ class Threshold(NamedTuple):
     b: np.ndarray | None
     latent: Callable[[np.ndarray, np.ndarray], np.ndarray]
     """(u, rows) → T, for u of shape (rows, nodes)."""
+    linear: bool = True
+    """Whether |dT/du| = 1."""
 
 
 def threshold_cdf(threshold: Threshold, mean: np.ndarray, sd: np.ndarray, coarse: bool = False) -> np.ndarray:
@@ -56,8 +59,7 @@ def threshold_cdf(threshold: Threshold, mean: np.ndarray, sd: np.ndarray, coarse
         left = np.minimum(np.maximum(left + np.maximum(peak, 0.0), bulk), whole)
         right = np.minimum(np.maximum(_reach(b, drop) + np.maximum(-peak, 0.0), bulk), whole)
     step = np.minimum(_STEP * width, _WIDEST * np.sqrt(_DROP / drop))
-    # sd in units of u, where f is steepest in it
-    within = sd / _steepest(threshold, peak, width)
+    within = _within(threshold, mean, sd, peak, left, right)
     step = np.minimum(step, 0.89 * within / np.sqrt(1.0 + (within / width) ** 2)) * np.sqrt(_DROP / drop)
     # tails are exponential, while what matters there has little weight: x = stretch · sinh(t / stretch)
     stretch = _STRETCH * width
@@ -83,13 +85,19 @@ def threshold_cdf(threshold: Threshold, mean: np.ndarray, sd: np.ndarray, coarse
     return out
 
 
-def _steepest(threshold: Threshold, peak: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """The largest |dT/du| within three widths of the peak."""
-    offsets = np.array([-3.0, -2.9, -0.1, 0.1, 2.9, 3.0])
-    with np.errstate(invalid="ignore"):
-        latent = threshold.latent(peak[:, None] + width[:, None] * offsets, np.arange(len(peak)))
-        slope = np.abs(np.diff(latent, axis=1)[:, ::2]) / (width[:, None] * np.diff(offsets)[::2])
-    return np.maximum(np.nan_to_num(slope, nan=0.0, posinf=0.0).max(axis=1), 1e-3)
+def _within(
+    threshold: Threshold, mean: np.ndarray, sd: np.ndarray, peak: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> np.ndarray:
+    """sd in units of u: by the largest slope of T where it is near the mean of f."""
+    if threshold.linear:
+        return sd
+    u = np.linspace(peak - left, peak + right, _CELLS + 1, axis=1)
+    latent = threshold.latent(u, np.arange(len(peak)))
+    low, high = latent[:, :-1], latent[:, 1:]
+    with np.errstate(invalid="ignore", over="ignore"):
+        slope = (high - low) / (u[:, 1:] - u[:, :-1])
+        near = (high > (mean - 6.0 * sd)[:, None]) & (low < (mean + 6.0 * sd)[:, None])
+        return sd / np.maximum(np.where(near & np.isfinite(slope), slope, 0.0).max(axis=1), 1e-3)
 
 
 def _reach(a: np.ndarray, drop: float) -> np.ndarray:

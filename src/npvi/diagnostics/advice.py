@@ -220,10 +220,10 @@ def about_skewness(found: Skewness) -> str | None:
     values = ", ".join(f"{value:.2f}" for value in found.skewness[worst])
     many = f"{len(strong):,} of {len(found.shift):,} training rows"
     largest = found.shift[worst[0]]
+    side = "lower" if largest < 0.0 else "higher"
     return (
-        f"the posterior of f is skewed at {many} (most at row{'s' if len(worst) > 1 else ''} {rows}: skewness {values}): "
-        f"there its 5 % and 95 % quantiles lie up to {abs(largest):.2f} sd {'lower' if largest < 0.0 else 'higher'} than "
-        "stated"
+        f"the posterior of f is skewed at {many} (most at row{'s' if len(worst) > 1 else ''} {rows}: skewness "
+        f"{values}): there its 5 % and 95 % quantiles lie up to {abs(largest):.2f} sd {side} than stated"
     )
 
 

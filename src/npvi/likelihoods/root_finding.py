@@ -15,7 +15,7 @@ from scipy import special
 
 from npvi.likelihoods.support import Support
 
-__all__ = ["Start", "bisected", "roots", "whole_roots"]
+__all__ = ["Cdf", "Start", "bisected", "roots", "whole_roots"]
 
 _FAR = 1e300
 _STEPS = 24
@@ -40,7 +40,7 @@ class Start(NamedTuple):
 
 def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) -> tuple[np.ndarray, np.ndarray]:
     """y with F(y) = q for continuous responses, and which of the rows have settled."""
-    to_y, level = _to_y(support), special.ndtri(q)
+    y_of, level = _to_y(support), special.ndtri(q)
     n = len(rows)
     x, slope = start.centre + level * start.unit, 1.0 / start.unit
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
@@ -52,7 +52,7 @@ def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) 
         for rough in (True, False):
             some = np.flatnonzero(coarse[live] == rough)
             if len(some):
-                g[some] = _score(cdf(to_y(x[live[some]]), rows[live[some]], rough)) - level
+                g[some] = _score(cdf(y_of(x[live[some]]), rows[live[some]], rough)) - level
         low[live], high[live] = np.where(g < 0.0, x[live], low[live]), np.where(g < 0.0, high[live], x[live])
         difference = x[live] - last_x[live]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -67,7 +67,7 @@ def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) 
         outside = (to <= low[live]) | (to >= high[live])
         halved = 0.5 * (low[live] + high[live])
         to = np.where(outside & np.isfinite(halved), halved, to)
-        beside = to_y(low[live]), to_y(high[live])
+        beside = y_of(low[live]), y_of(high[live])
         with np.errstate(invalid="ignore"):
             tiny = beside[1] - beside[0] <= 4.0 * np.spacing(np.abs(beside[0]))
         done = ~coarse[live] & ((np.abs(g) <= tolerance) | (then <= 0.1 * tolerance) | tiny)
@@ -82,7 +82,7 @@ def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) 
         live = live[~done]
         if not len(live):
             break
-    return to_y(x), settled
+    return y_of(x), settled
 
 
 def whole_roots(
@@ -183,6 +183,7 @@ def _score(f: np.ndarray) -> np.ndarray:
 
 
 def _to_y(support: Support) -> Callable[[np.ndarray], np.ndarray]:
+    """From the coordinate of a search to the response."""
     low, high = support.lower, support.upper
     if support.discrete or not (np.isfinite(low) or np.isfinite(high)):
         return lambda x: x

@@ -51,7 +51,8 @@ def skewness_of(model: BaseGP) -> Skewness:
 
     >>> import npvi
     >>> X = np.linspace(0.0, 3.0, 30)[:, None]
-    >>> model = npvi.GPRegressor("poisson", npvi.kernels.Matern32(1.0), learn=False).fit(X, np.zeros(30))
+    >>> model = npvi.GPRegressor("poisson", npvi.kernels.Matern32(1.0), mean="zero", learn=False)
+    >>> model = model.fit(X, np.zeros(30))
     >>> bool(skewness_of(model).skewness.max() < 0.0)  # of counts that are all 0 f may be far below
     True
     """

@@ -98,13 +98,13 @@ def _normal_mixture(df: float) -> tuple[np.ndarray, np.ndarray]:
     smaller of its own width and 1. Far left it falls like exp(df/2 · u), and then come the tails of t.
 
     >>> log_variances, shares = _normal_mixture(4.0)
-    >>> float((shares @ np.exp(log_variances)).round(10))  # df/(df − 2)
-    2.0
+    >>> float((shares @ np.exp(-log_variances)).round(10))  # the mean of χ²/df
+    1.0
     """
     half, drop = 0.5 * df, 32.0
     left = 0.5 * (drop / half + np.sqrt((drop / half) ** 2 + 8.0 * drop / half))
     right = np.log1p(drop / half + np.sqrt(2.0 * drop / half))
-    n = int(np.ceil((left + right) / min(0.36, 0.6 / np.sqrt(half)))) + 1
+    n = int(np.ceil((left + right) / min(0.3, 0.5 / np.sqrt(half)))) + 1
     u = np.linspace(-left, right, n)
     shares = np.exp(half * (u - np.expm1(u)))
     return -u, shares / shares.sum()

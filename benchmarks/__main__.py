@@ -20,6 +20,7 @@ _NAMES = (
     "defaults",
     "splits",
     "links",
+    "quantiles",
     "calibration",
     "recovery",
     "growth",
@@ -27,7 +28,7 @@ _NAMES = (
     "gcn",
     "verdicts",
 )
-_BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance")
+_BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance", "nuts")
 
 
 def main() -> None:

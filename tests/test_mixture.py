@@ -10,7 +10,7 @@ import npvi
 from npvi.calibration import gaussian_crps
 from npvi.diagnostics.scores import crps
 from npvi.inference.stacking import stacking
-from npvi.likelihoods import Gamma, Gaussian, Poisson
+from npvi.likelihoods import Beta, Gamma, Gaussian, Poisson, StudentT, Tweedie, ZeroInflatedPoisson
 from npvi.mixture import MixturePredictive
 from npvi.predictive import Predictive
 
@@ -45,6 +45,22 @@ def test_quantiles_invert_the_distribution_function(likelihood, q):
         assert np.all(mixed.cdf(found - 1.0) < q)
     else:
         np.testing.assert_allclose(mixed.cdf(found), q, atol=1e-7)
+
+
+@pytest.mark.parametrize("likelihood", [StudentT(0.3), Beta(7.0), Tweedie(), ZeroInflatedPoisson(0.3)], ids=repr)
+def test_quantiles_of_nested_mixtures(likelihood):
+    m = np.linspace(-1.0, 2.0, 5)
+    parts = [Predictive(likelihood, m + shift, np.full(5, v)) for shift, v in ((0.0, 0.1), (-1.0, 1.0), (2.0, 0.0))]
+    mixed = MixturePredictive([MixturePredictive(parts[:2], [0.4, 0.6]), parts[2]], [0.9, 0.1])
+    for q in (0.0, 0.05, 0.95, 1.0):
+        found = mixed.quantile(q)
+        if q in (0.0, 1.0):
+            np.testing.assert_array_equal(found, likelihood.support.lower if q == 0.0 else likelihood.support.upper)
+        elif likelihood.support.discrete:
+            assert np.all((mixed.cdf(found) >= q) & (mixed.cdf(found - 1.0) < q))
+        else:
+            at = mixed.cdf(found)
+            np.testing.assert_allclose(np.where(found == likelihood.support.atom, q, at), q, atol=1e-9)
 
 
 def test_draws_come_from_both():

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from npvi.likelihoods.quantiles import smallest_reaching
+from npvi.likelihoods.root_finding import Start
 from npvi.predictive import Predictive
 from npvi.reach import Reach
 
@@ -97,41 +99,36 @@ class MixturePredictive(Predictive):
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
         return _moments([(part.mean, part.var) for part in self.parts], self.weights)
 
+    def _rows_cdf(self, q: float) -> _Mixed:  # type: ignore[override]
+        return _Mixed([part._rows_cdf(q) for part in self.parts], self.weights)
+
     def _quantile(self, q: float) -> np.ndarray:
-        ends = np.array([part._quantile(q) for part in self.parts])
-        endless = ~np.isfinite(ends).all(axis=0)
-        bracket = np.where(endless, 0.0, ends)
-        low, high = bracket.min(axis=0), bracket.max(axis=0)  # that of the mixture lies between
-        search = self._among_whole_numbers if self.likelihood.support.discrete else self._root
-        return np.where(endless, ends[np.argmax(self.weights)], search(q, low, high))
+        support = self.likelihood.support
+        if q in (0.0, 1.0):
+            return np.full(len(self), support.lower if q == 0.0 else support.upper)
+        cdf = self._rows_cdf(q)
 
-    def _among_whole_numbers(self, q: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        low = low - 1.0
-        while np.any(high - low > 1.0):
-            middle = np.floor(0.5 * (low + high))
-            enough = self.cdf(middle) >= q
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return high
+        def whole(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            everywhere = np.zeros(len(self))
+            everywhere[rows] = y
+            return self.cdf(everywhere)[rows]
 
-    def _root(self, q: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """By the Illinois rule: secants, with the pull of an end halved that stays twice in a row."""
-        below, above = self.cdf(low) - q, self.cdf(high) - q
-        high = np.where(below >= 0.0, low, high)  # an atom, such as none at all, may hold the level
-        pull_low, pull_high, last = below, above, np.zeros(len(self))
-        for _ in range(60):
-            settled = (high - low <= 1e-9 * np.abs(high)) | (above <= 1e-12) | (below >= -1e-12)
-            if settled.all():
-                break
-            share = np.clip(pull_low / np.where(settled, -1.0, pull_low - pull_high), 0.0, 1.0)
-            middle = low + (high - low) * share
-            off = self.cdf(middle) - q
-            up = off >= 0.0
-            pull_high = np.where(up, off, np.where(last < 0.0, 0.5 * pull_high, pull_high))
-            pull_low = np.where(up, np.where(last > 0.0, 0.5 * pull_low, pull_low), off)
-            above, below = np.where(up, off, above), np.where(up, below, off)
-            low, high = np.where(up, low, middle), np.where(up, middle, high)
-            last = np.where(up, 1.0, -1.0)
-        return np.where((below >= -1e-12) & (above > 1e-12), low, high)
+        return smallest_reaching(q, support, cdf, cdf.start(), whole)
+
+
+class _Mixed:
+    """The distribution function of a mixture, for a search: see `RowsCdf`."""
+
+    def __init__(self, parts: Sequence[Any], weights: np.ndarray) -> None:
+        self.parts, self.weights = parts, weights
+
+    def __call__(self, y: np.ndarray, rows: np.ndarray, coarse: bool = False) -> np.ndarray:
+        return sum(w * part(y, rows, coarse) for w, part in zip(self.weights, self.parts))  # type: ignore[return-value]
+
+    def start(self) -> Start:
+        starts = [part.start() for part in self.parts]
+        centre, var = _moments([(start.centre, start.unit**2) for start in starts], self.weights)
+        return Start(centre, np.sqrt(var))
 
 
 def _moments(parts: Sequence[tuple[np.ndarray, np.ndarray]], weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

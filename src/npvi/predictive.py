@@ -12,8 +12,10 @@ import numpy as np
 from npvi.graph.checks import check_count
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
+from npvi.likelihoods.distribution import predictive_cdf
 from npvi.likelihoods.moments import predictive_moments
-from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
+from npvi.likelihoods.quantiles import predictive_quantile
+from npvi.likelihoods.rows_cdf import RowsCdf
 from npvi.reach import Reach
 
 __all__ = ["Predictive", "Total", "two_streams"]
@@ -282,6 +284,10 @@ class Predictive:
     @cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
         return predictive_moments(self.likelihood, self.latent_mean, self._var_with_nugget, self.row)
+
+    def _rows_cdf(self, q: float) -> RowsCdf:
+        """P(Y ≤ y) for a search for quantiles about q."""
+        return RowsCdf(self.likelihood, q, self.latent_mean, self._var_with_nugget, self.row)
 
     def _quantile(self, q: float) -> np.ndarray:
         return predictive_quantile(self.likelihood, q, self.latent_mean, self._var_with_nugget, self.row)

@@ -22,9 +22,10 @@ from npvi.likelihoods import (
     expectations,
 )
 from npvi.likelihoods.density import predictive_log_prob
+from npvi.likelihoods.distribution import predictive_cdf
 from npvi.likelihoods.moments import predictive_moments
 from npvi.likelihoods.normal import log_normal_cdf
-from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
+from npvi.likelihoods.quantiles import predictive_quantile
 from npvi.precision import float64
 
 RNG = np.random.default_rng(0)

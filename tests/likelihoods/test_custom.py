@@ -24,10 +24,11 @@ from npvi.likelihoods import (
     expectations,
 )
 from npvi.likelihoods.density import predictive_log_prob
+from npvi.likelihoods.distribution import predictive_cdf
 from npvi.likelihoods.expectations import _by_rule
 from npvi.likelihoods.learning import parameter_gradient
 from npvi.likelihoods.moments import conditional_moments, predictive_moments
-from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
+from npvi.likelihoods.quantiles import predictive_quantile
 from npvi.likelihoods.support import Support
 from npvi.parameters import Interval, bounded, fixed, positive
 

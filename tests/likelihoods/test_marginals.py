@@ -8,8 +8,9 @@ from scipy import integrate, special, stats
 
 from npvi.likelihoods import Bernoulli, Poisson
 from npvi.likelihoods.density import predictive_log_prob
+from npvi.likelihoods.distribution import predictive_cdf
 from npvi.likelihoods.moments import predictive_moments
-from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
+from npvi.likelihoods.quantiles import predictive_quantile
 
 from .cases import CASES, LATENT, integrals, normal_nodes
 

@@ -11,6 +11,7 @@ from npvi.diagnostics.kernel_range import KernelRange
 from npvi.diagnostics.means import NEIGHBORS, Means
 from npvi.diagnostics.refit import Refit
 from npvi.diagnostics.residuals import Correlogram
+from npvi.diagnostics.skewness import Skewness
 from npvi.likelihoods import Likelihood
 from npvi.places import number_places
 
@@ -25,11 +26,14 @@ __all__ = [
     "about_residuals",
     "about_seen_rows",
     "about_shared_places",
+    "about_skewness",
     "about_spread",
 ]
 
 #: how many standard errors aren't chance
 _ERRORS = 3.0
+#: by how many sd quantiles of f may be off before a row is named
+_SHIFT = 0.1
 
 
 def about_convergence(fit_info: dict[str, Any]) -> str | None:
@@ -199,6 +203,28 @@ def about_spread(sizes: Correlogram, residuals: Correlogram, varying: bool) -> s
     if not np.any((excess > _ERRORS * sizes.error[:1]) & (excess > 0.1)):
         return None
     return "residuals are larger in some places than in others" + (": try VaryingNoiseRegressor" if varying else "")
+
+
+def about_skewness(found: Skewness) -> str | None:
+    """Training rows at which f is less certain on one side than a Gaussian posterior says.
+
+    >>> print(about_skewness(Skewness(np.array([0.1, -0.9, -0.7]), True)))  # doctest: +NORMALIZE_WHITESPACE
+    the posterior of f is skewed at 2 of 3 training rows (most at rows 1, 2: skewness -0.90, -0.70): there its 5 % and
+    95 % quantiles lie up to 0.26 sd lower than stated
+    """
+    strong = np.flatnonzero(np.abs(found.shift) > _SHIFT)
+    if not len(strong):
+        return None
+    worst = strong[np.argsort(-np.abs(found.shift[strong]), kind="stable")][:3]
+    rows = ", ".join(str(row) for row in worst)
+    values = ", ".join(f"{value:.2f}" for value in found.skewness[worst])
+    many = f"{len(strong):,} of {len(found.shift):,} training rows"
+    largest = found.shift[worst[0]]
+    side = "lower" if largest < 0.0 else "higher"
+    return (
+        f"the posterior of f is skewed at {many} (most at row{'s' if len(worst) > 1 else ''} {rows}: skewness "
+        f"{values}): there its 5 % and 95 % quantiles lie up to {abs(largest):.2f} sd {side} than stated"
+    )
 
 
 def about_range(found: KernelRange) -> str | None:

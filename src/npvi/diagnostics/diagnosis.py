@@ -17,6 +17,7 @@ from npvi.diagnostics.means import Means
 from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
 from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
+from npvi.diagnostics.skewness import Skewness, skewness_of
 from npvi.diagnostics.text import report
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
 from npvi.likelihoods import Gaussian, LogNormal
@@ -46,6 +47,7 @@ class Diagnosis:
     means : sum and error of the predicted means, beside what was seen and simpler means.
     correlogram : correlation of the normal scores of `pit` against distance.
     range : the distance at which the kernel's correlation falls to 0.05, against the spacing of the training points.
+    skewness : how skewed the marginals of f at the training rows are, where the model says that they are Gaussian.
     refit : what twice the neighbours change; None unless asked for.
     warnings : list of sentences; empty where nothing is wrong.
     """
@@ -62,6 +64,7 @@ class Diagnosis:
     means: Means
     correlogram: Correlogram
     range: KernelRange
+    skewness: Skewness
     refit: Refit | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -167,6 +170,7 @@ def diagnose(
         found = correlogram(places, residuals, n_bins=n_bins, seed=seed)
         sizes = correlogram(places, np.abs(residuals), n_bins=n_bins, seed=seed)
         far = range_of(kernel, training, seed)
+        skewed = skewness_of(model)
     more = None if again is None else refit_with_more_neighbors(model, *again, seed=seed)
     sentences = [
         advice.about_convergence(model.fit_info_),
@@ -175,6 +179,7 @@ def diagnose(
         advice.about_shared_places(training, points, model.prior_.nugget),
         advice.about_range(far),
         advice.about_neighbors(more),
+        advice.about_skewness(skewed),
         advice.about_coverage(scores.coverage, len(response)),
         advice.about_bias(scores.pit),
         advice.about_means(scores.means, model.likelihood_, getattr(model, "hyperprior", None) is not None),
@@ -187,6 +192,7 @@ def diagnose(
         **vars(scores),
         correlogram=found,
         range=far,
+        skewness=skewed,
         refit=more,
         warnings=[sentence for sentence in sentences if sentence],
     )

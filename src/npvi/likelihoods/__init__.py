@@ -9,6 +9,7 @@ from npvi.likelihoods.censored import CensoredGaussian, CensoredLogNormal
 from npvi.likelihoods.curvatures import Curvatures, curvatures
 from npvi.likelihoods.custom import Custom
 from npvi.likelihoods.density import predictive_log_prob
+from npvi.likelihoods.distribution import predictive_cdf
 from npvi.likelihoods.expectations import Expectations, expectations
 from npvi.likelihoods.exponential import Exponential
 from npvi.likelihoods.gamma import Gamma
@@ -21,7 +22,7 @@ from npvi.likelihoods.moments import conditional_moments, predictive_moments
 from npvi.likelihoods.negative_binomial import NegativeBinomial
 from npvi.likelihoods.ordinal import Ordinal
 from npvi.likelihoods.poisson import Poisson
-from npvi.likelihoods.quantiles import predictive_cdf, predictive_quantile
+from npvi.likelihoods.quantiles import predictive_quantile
 from npvi.likelihoods.registry import as_likelihood
 from npvi.likelihoods.student_t import StudentT
 from npvi.likelihoods.support import Support

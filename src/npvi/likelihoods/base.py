@@ -10,6 +10,7 @@ import numpy as np
 from npvi.checks import check_positive
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
+from npvi.likelihoods.thresholds import Threshold
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised
 
 __all__ = ["Likelihood"]
@@ -140,6 +141,14 @@ class Likelihood(Parametrised):
 
     def marginal_quantile(self, q: float, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray | None:
         """The smallest y with P(Y ≤ y) ≥ q, in NumPy."""
+        return None
+
+    def beside_zeros(self) -> tuple[float, Likelihood] | None:
+        """A probability with which y is 0 whatever f is, and the likelihood that y follows otherwise."""
+        return None
+
+    def threshold(self, y: np.ndarray, **row: Any) -> Threshold | None:
+        """A random T with P(Y ≤ y | f) = P(f ≤ T) for each of the responses y, in NumPy."""
         return None
 
     # -- checks

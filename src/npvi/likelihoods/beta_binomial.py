@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from npvi.compiling import compiled
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.binomial import check_trials
 from npvi.likelihoods.links import PROBABILITY
@@ -17,6 +18,10 @@ from npvi.likelihoods.log_gamma import log_binomial, log_rising
 from npvi.likelihoods.support import COUNTS, TRIALS
 
 __all__ = ["BetaBinomial"]
+
+_SMALL, _FEW, _BLUR = 32, 1000, 16
+"""Trials whose product is quicker than a difference of log Γ; terms that are summed one by one; nodes of the integral
+that takes the place of more."""
 
 
 class BetaBinomial(Likelihood):
@@ -84,12 +89,15 @@ class BetaBinomial(Likelihood):
         swap = 2.0 * y > n
         last = np.where(swap, n - y - 1.0, y)
         a, b = np.where(swap, b, a), np.where(swap, a, b)
-        log_term = log_rising(b, n, np) - log_rising(a + b, n, np)
+        last = np.where((y < 0.0) | (y >= n), -1.0, last)
+        many = last > _FEW
+        if np.any(many):
+            width = 1.0 / np.maximum(last + 1.0, 1.0) + 1.0 / (n - last)
+            many &= width * np.maximum(a * b / (a + b), 1.0) < 0.15
         total = np.zeros(y.shape)
-        for k in range(int(np.clip(last.max(initial=-1.0), -1.0, n.max(initial=0.0))) + 1):
-            total += np.where(k <= last, np.exp(log_term), 0.0)
-            ratio = np.maximum(n - k, 0.0) * (a + k) / ((k + 1.0) * np.maximum(b + n - k - 1.0, 1e-300))
-            log_term = log_term + np.log(np.maximum(ratio, 1e-300))
+        for some, add in ((~many, _few_terms), (many, _many_terms)):
+            if np.any(some):
+                total[some] = add(last[some], n[some], a[some], b[some])
         return np.clip(np.where(y < 0.0, 0.0, np.where(y >= n, 1.0, np.where(swap, 1.0 - total, total))), 0.0, 1.0)
 
     def sample(
@@ -117,3 +125,48 @@ class BetaBinomial(Likelihood):
     def _shapes(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, f = self.links[self.link].mean_numpy, np.asarray(f, dtype=np.float64)
         return np.maximum(self.concentration * mean(f), 1e-300), np.maximum(self.concentration * mean(-f), 1e-300)
+
+
+def _few_terms(last: np.ndarray, n: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """P(Y ≤ last), term by term."""
+    log_first = np.zeros(last.shape)
+    large = n > _SMALL
+    log_first[large] = log_rising(b[large], n[large], np) - log_rising((a + b)[large], n[large], np)
+    out = np.empty(last.shape)
+    _add_terms(last, n, a, b, log_first, out)
+    return out
+
+
+@compiled
+def _add_terms(last, n, a, b, log_first, out):
+    """Fill `out`; the first term is Π (b + k)/(a + b + k), or given where n is not small."""
+    for i in range(len(out)):
+        term, total, shift = 1.0, 1.0, log_first[i]
+        if n[i] <= _SMALL:
+            for k in range(int(n[i])):
+                term *= (b[i] + k) / (a[i] + b[i] + k)
+            total = term
+        for k in range(int(last[i])):
+            term *= (n[i] - k) * (a[i] + k) / ((k + 1.0) * (b[i] + (n[i] - k - 1.0)))
+            total += term
+            if total > 1e200:
+                term, total, shift = 1e-200 * term, 1e-200 * total, shift + 200.0 * np.log(10.0)
+        out[i] = np.exp(shift + np.log(total)) if last[i] >= 0.0 else 0.0
+
+
+def _many_terms(last: np.ndarray, n: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """P(Y ≤ last) = E I_u(a, b), u ~ Beta(last + 1, n − last): Y ≤ k where the probability is at most the (k + 1)st of
+    n uniform numbers.
+
+    Gauss–Hermite in the log-odds of u, whose density is about normal and narrow beside that of the probability.
+    """
+    z, weight = np.polynomial.hermite_e.hermegauss(_BLUR)
+    alpha, beta = last + 1.0, n - last
+    x = np.sqrt(1.0 / alpha + 1.0 / beta)[:, None] * z
+    share = (alpha / (alpha + beta))[:, None]
+    log_density = -alpha[:, None] * np.log1p((1.0 - share) * np.expm1(-x)) - beta[:, None] * np.log1p(
+        share * np.expm1(x)
+    )
+    weights = weight * np.exp(log_density + 0.5 * z**2)
+    inside = special.betainc(a[:, None], b[:, None], special.expit(np.log(alpha / beta)[:, None] + x))
+    return np.sum(weights * inside, axis=1) / weights.sum(axis=1)

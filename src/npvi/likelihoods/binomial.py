@@ -13,6 +13,7 @@ from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.log_gamma import log_binomial
 from npvi.likelihoods.logistic_normal import expected_softplus
 from npvi.likelihoods.support import COUNTS, TRIALS
+from npvi.likelihoods.thresholds import Threshold
 
 __all__ = ["Binomial", "check_trials"]
 
@@ -69,6 +70,15 @@ class Binomial(Likelihood):
         k = np.clip(y, 0.0, np.asarray(trials) - 1.0)
         inside = special.betainc(trials - k, k + 1.0, self.links[self.link].mean_numpy(-f))
         return np.where(y < 0.0, 0.0, np.where(y >= trials, 1.0, inside))
+
+    def threshold(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> Threshold:
+        failures = np.broadcast_to(trials, y.shape) - y
+        probability = self.links[self.link]
+
+        def latent(log_odds: np.ndarray, _rows: np.ndarray) -> np.ndarray:
+            return log_odds if self.link == "logit" else probability.inverse(special.expit(log_odds))
+
+        return Threshold(y + 1.0, np.maximum(failures, 0.0), latent, self.link == "logit")
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any

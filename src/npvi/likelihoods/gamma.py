@@ -13,6 +13,7 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.scales import SMALLEST, exp_moments, log_variance
 from npvi.likelihoods.support import POSITIVE
+from npvi.likelihoods.thresholds import Threshold
 
 __all__ = ["Gamma"]
 
@@ -53,6 +54,11 @@ class Gamma(Likelihood):
     def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
         with np.errstate(over="ignore"):
             return special.gammainc(self.shape, self.shape * np.maximum(y, 0.0) * np.exp(-np.asarray(f)))
+
+    def threshold(self, y: np.ndarray, **row: Any) -> Threshold:
+        shape = np.full(len(y), float(self.shape))
+        log_y = np.log(shape * y)
+        return Threshold(shape, None, lambda u, rows: log_y[rows, None] - u)
 
     def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
         return np.maximum(rng.gamma(self.shape, np.exp(f) / self.shape), SMALLEST)

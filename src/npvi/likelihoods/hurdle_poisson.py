@@ -10,6 +10,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 from scipy import special
 
+from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.rates import Rates
 from npvi.parameters import Interval
 
@@ -70,9 +71,12 @@ class HurdlePoisson(Rates):
         y, rate = np.broadcast_arrays(np.floor(np.asarray(y, dtype=np.float64)), self.rate_numpy(f, exposure))
         k, positive = np.maximum(y, 0.0), np.clip(rate, 1e-300, None)
         # whichever of the two sides loses no digits
-        above = special.pdtrc(k, positive) / -np.expm1(-positive)
-        below = (special.pdtr(k, positive) - np.exp(-positive)) / -np.expm1(-positive)
-        count = np.where(y < 1.0, 0.0, np.where(rate < 1.0, 1.0 - above, below))
+        small, some = rate < 1.0, -np.expm1(-positive)
+        count = np.empty(rate.shape)
+        count[small] = 1.0 - special.pdtrc(k[small], positive[small]) / some[small]
+        large = ~small
+        count[large] = (special.pdtr(k[large], positive[large]) - np.exp(-positive[large])) / some[large]
+        count[y < 1.0] = 0.0
         return np.where(y < 0.0, 0.0, self.zero + (1.0 - np.asarray(self.zero)) * count)
 
     def sample(
@@ -84,8 +88,18 @@ class HurdlePoisson(Rates):
         count = 1.0 + rng.poisson(np.clip(rate - first, 0.0, 9e18))
         return np.where(rng.random(np.shape(rate)) < self.zero, 0.0, count)
 
+    def beside_zeros(self) -> tuple[float, Likelihood] | None:
+        return float(self.zero), _PositivePoisson(0.0, self.link, self.knee)
+
     def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
         return {"zero": float((np.sum(y == 0.0) + 0.5) / (len(y) + 1.0))}
+
+
+class _PositivePoisson(HurdlePoisson):
+    """Those that are not 0."""
+
+    def beside_zeros(self) -> None:
+        return None
 
 
 def _log_share(rate: jax.Array) -> jax.Array:

@@ -13,6 +13,7 @@ from npvi.likelihoods.links import softplus
 from npvi.likelihoods.log_gamma import log_rising
 from npvi.likelihoods.logistic_normal import expected_softplus
 from npvi.likelihoods.rates import Rates
+from npvi.likelihoods.thresholds import Threshold
 
 __all__ = ["NegativeBinomial", "initial_dispersion"]
 
@@ -80,6 +81,10 @@ class NegativeBinomial(Rates):
         y, r = np.asarray(y, dtype=np.float64), np.asarray(self.dispersion, dtype=np.float64)
         share = 1.0 / (1.0 + self.rate_numpy(f, exposure) / r)
         return np.where(y < 0.0, 0.0, special.betainc(r, np.maximum(np.floor(y), 0.0) + 1.0, share))
+
+    def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> Threshold:
+        dispersion = np.full(len(y), float(self.dispersion))
+        return Threshold(y + 1.0, dispersion, self.latent_of_log_rate(exposure / dispersion), self.link == "exp")
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any

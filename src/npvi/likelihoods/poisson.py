@@ -11,6 +11,7 @@ from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.rates import Rates
+from npvi.likelihoods.thresholds import Threshold
 
 __all__ = ["Poisson"]
 
@@ -57,6 +58,9 @@ class Poisson(Rates):
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
         y = np.asarray(y, dtype=np.float64)
         return np.where(y < 0.0, 0.0, special.pdtr(np.maximum(np.floor(y), 0.0), self.rate_numpy(f, exposure)))
+
+    def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> Threshold:
+        return Threshold(y + 1.0, None, self.latent_of_log_rate(exposure), self.link == "exp")
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any

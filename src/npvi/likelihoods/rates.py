@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -51,6 +52,19 @@ class Rates(Likelihood):
         """The f with link(f) = rate, in NumPy."""
         shift = self._shift(np)
         return shift + self.links[self.link].inverse(rate / np.exp(shift))
+
+    def latent_of_log_rate(self, exposure: np.ndarray | float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """The function (log λ, rows) → f, for log λ of shape (rows, nodes): see `Threshold`."""
+        shift = np.log(exposure)
+
+        def latent(log_rate: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            per_unit = log_rate - (shift[rows, None] if np.ndim(shift) else shift)
+            if self.link == "exp":
+                return per_unit
+            with np.errstate(under="ignore", over="ignore", divide="ignore"):
+                return self.latent_of(np.exp(per_unit))
+
+        return latent
 
     def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
         return self.latent_of(np.maximum(y, 0.5) / exposure)

@@ -192,9 +192,11 @@ def compound_cdf(alpha: float, amounts: np.ndarray, size: np.ndarray) -> np.ndar
     out = np.empty(amounts.shape)
     # enough that the sum over the number of amounts is an integral to all digits, and that there is always one
     many = max(32.0, 2.5 * (1.0 + alpha))
-    few = amounts < many
     length = int(_BLOCK / (2.0 * many + 100.0)) + 1
-    for some, cdf in ((few, _few_amounts), (~few, _many_amounts)):
+    # rows with about as many amounts together: the longest of their sums is that of all
+    kind = np.searchsorted([1.0, 4.0, 12.0, many], amounts, side="right")
+    for label in np.unique(kind):
+        some, cdf = kind == label, _many_amounts if label == 4 else _few_amounts
         rows, x = amounts[some], size[some]
         blocks = [slice(start, start + length) for start in range(0, len(rows), length)]
         out[some] = np.concatenate([np.empty(0), *(cdf(alpha, rows[block], x[block]) for block in blocks)])
@@ -233,6 +235,6 @@ def _gamma_cdf(shape: np.ndarray, size: np.ndarray, weight: np.ndarray) -> np.nd
     """P(gamma(shape) ≤ size), computed only where it is neither 0 nor 1 and its weight is not negligible."""
     shape, size = np.broadcast_arrays(shape, size)
     out = (size > shape).astype(np.float64)
-    near = (np.abs(size - shape) < 9.0 * np.sqrt(shape) + 45.0) & (weight > 1e-18)
+    near = (np.abs(size - shape) < 9.0 * np.sqrt(shape) + 45.0) & (weight > 1e-16)
     out[near] = special.gammainc(shape[near], size[near])
     return out

@@ -73,6 +73,9 @@ class _ZeroInflated(Rates):
         log_counts = np.log1p(-np.asarray(self.inflation)) + predictive_log_prob(self.counts, y, m, v, row)
         return np.where(y > 0.0, log_counts, np.logaddexp(np.log(self.inflation), log_counts))
 
+    def beside_zeros(self) -> tuple[float, Likelihood]:
+        return float(self.inflation), self.counts
+
     def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
         mean, variance = predictive_moments(self.counts, m, v, row)
         share = 1.0 - np.asarray(self.inflation)

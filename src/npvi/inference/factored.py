@@ -69,11 +69,11 @@ class FactoredCovariances:
         """Factors of the narrow and of the wide pattern may be compared, which don't agree to rounding."""
         return 0.01
 
-    def posterior(self, mean: Vector, covariance: _Factored) -> Any:
+    def posterior(self, mean: Vector, covariance: _Factored, like: Any = None) -> Any:
         return Marginals(mean, covariance.variance, covariance.site_precision)
 
-    def corrected(self, posterior: Any) -> bool:
-        return False
+    def corrected(self, posterior: Any, covariance: Any) -> None:
+        return None
 
     def info(self) -> dict[str, Any]:
         return {}

@@ -61,12 +61,12 @@ class Family(Protocol):
         """By how much the bound may seem to fall from one `Covariance` to another because of how they are computed."""
         ...
 
-    def posterior(self, mean: Vector, covariance: Any) -> Posterior:
-        """What predictions need of N(mean, V)."""
+    def posterior(self, mean: Vector, covariance: Any, like: Any = None) -> Posterior:
+        """What predictions need of N(mean, V); in the way of another one, for nearly the same V, if there is one."""
         ...
 
-    def corrected(self, posterior: Posterior) -> bool:
-        """Whether a posterior has shown that variances were off, and they are better from now on."""
+    def corrected(self, posterior: Posterior, covariance: Any) -> Any:
+        """The covariance with better marginal variances, where a posterior shows that they were off; else None."""
         ...
 
     def info(self) -> dict[str, Any]:

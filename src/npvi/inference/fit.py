@@ -122,14 +122,13 @@ def _ascended(
     state, info = ascend(problem, state, tolerances, max_iterations, enough, progress)
     covariance = without_coefficients(state.covariance)
     posterior = family.posterior(state.mean, covariance)
-    if max_iterations and not info["interrupted"] and family.corrected(posterior):
-        del posterior  # its memory is wanted
-        again = problem.at(state.mean, problem.covariance(covariance.site_precision))
-        if again is not None:
-            state, more = ascend(problem, again, tolerances, max_iterations, enough, progress)
-            info = joined(info, more)
-        covariance = without_coefficients(state.covariance)
-        posterior = family.posterior(state.mean, covariance)
+    better = family.corrected(posterior, covariance) if max_iterations and not info["interrupted"] else None
+    if better is not None:
+        state, more = ascend(
+            problem, problem.with_covariance(state, better), tolerances, max_iterations, enough, progress
+        )
+        info, covariance = joined(info, more), without_coefficients(state.covariance)
+        posterior = family.posterior(state.mean, covariance, posterior)
     guarantee = _GUARANTEES[problem.data.likelihood.log_concave]
     info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
     w, factor = covariance.site_precision, covariance.precision_factor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from npvi.compiling import compiled
 from npvi.inference.mean_solve import PrecisionSolver
-from npvi.inference.precision_posterior import precision_posterior
+from npvi.inference.precision_posterior import again, precision_posterior
 from npvi.parallel import over_chunks
 from npvi.posteriors import DrawsPosterior, Posterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
@@ -139,7 +139,7 @@ class AllCovariances:
         moved = np.minimum(change * np.maximum(before.variance, after.variance), 1.0)
         return 0.01 + (0.0 if self.strict else 0.5 * _VARIANCES * float(moved.sum()))
 
-    def posterior(self, mean: Vector, covariance: _Inverse) -> Posterior:
+    def posterior(self, mean: Vector, covariance: _Inverse, like: Any = None) -> Posterior:
         factor, w, v = covariance.precision_factor, covariance.site_precision, covariance.variance
         if self._precision is not None:
             return DrawsPosterior(mean, factor.inverse_root * np.sqrt(len(w)), v, w)
@@ -147,14 +147,16 @@ class AllCovariances:
             return LowRankPosterior(mean, factor)
         if self.strict:
             return PrecisionPosterior(mean, factor.transpose, v, w, draws=covariance.draws)
+        if like is not None:
+            return again(self.prior, mean, v, w, like)
         found, self._info["variance_error"] = precision_posterior(self.prior, mean, v, w, factor, covariance.route)
         return found
 
-    def corrected(self, posterior: Posterior) -> bool:
-        """Whether marginal variances are now nearer to the posterior's own, of which those of the factor were found to
-        be off: all of them where there are few, else as those at some places nearby."""
+    def corrected(self, posterior: Posterior, covariance: _Inverse) -> _Inverse | None:
+        """A covariance with marginal variances that are nearer to the posterior's own, where those of the factor were
+        off: all of them where there are few, else as those at some places nearby. They stay so from now on."""
         if self.strict or not isinstance(posterior, PrecisionPosterior):
-            return False
+            return None
         n = len(posterior.mean)
         rows = self.prior.graph.spatial
         if n > _ALL:
@@ -163,7 +165,7 @@ class AllCovariances:
         ratio = exact / posterior.variance[rows]
         off = float(np.sqrt(np.mean((np.sqrt(ratio) - 1.0) ** 2)))
         if off <= _FINE:
-            return False
+            return None
         if len(rows) == n:
             every = np.empty(n)
             every[rows] = ratio
@@ -171,7 +173,7 @@ class AllCovariances:
             points: Any = self.prior.kernel.coordinates(self.prior.X)  # type: ignore[attr-defined]
             every = ratio[cKDTree(points[rows]).query(points, 4)[1]].mean(axis=1)
         self._ratio = self._ratio * every
-        return True
+        return replace(covariance, variance=covariance.variance * every)
 
     def info(self) -> dict[str, Any]:
         return self._info

@@ -5,7 +5,7 @@ It is the same for every family. No step is taken that lowers the bound; the cer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -367,6 +367,15 @@ class Problem:
         # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
         known = covariance.site_precision @ covariance.variance - self.mean_function.penalty(mean) - self.prior.logdet
         return State(mean, covariance, self.data, 0.5 * float(known + covariance.log_determinant))
+
+    def with_covariance(self, state: State, given: Covariance) -> State:
+        """The same state where the covariance of f, given the mean's coefficients, is known better."""
+        found: Any = given
+        if isinstance(state.covariance, WithCoefficients):
+            found = replace(state.covariance, given=given)
+        better = self.at(state.mean, found)
+        assert better is not None
+        return better
 
     def _no_worse(self, trial: State, state: State) -> bool:
         noise = self.family.noise(without_coefficients(state.covariance), without_coefficients(trial.covariance))

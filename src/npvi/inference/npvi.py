@@ -58,11 +58,11 @@ class SparseFactors:
     def noise(self, before: _Swept, after: _Swept) -> float:
         return 0.0
 
-    def posterior(self, mean: Vector, covariance: _Swept) -> FactorPosterior:
+    def posterior(self, mean: Vector, covariance: _Swept, like: Any = None) -> FactorPosterior:
         return FactorPosterior(mean, covariance.factor, covariance.site_precision)
 
-    def corrected(self, posterior: Any) -> bool:
-        return False
+    def corrected(self, posterior: Any, covariance: Any) -> None:
+        return None
 
     def info(self) -> dict[str, Any]:
         return {}

@@ -11,27 +11,30 @@ a Krylov space that starts from variances at other places: V = (U Uᵀ)⁻¹ + S
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from npvi.posteriors import PrecisionPosterior
+from npvi.priors.nngp import FACTORS
 from npvi.sparse import Triangular, ZeroFillFactor, inverse_root
 
-__all__ = ["precision_posterior"]
+__all__ = ["again", "precision_posterior"]
 
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
 
+#: names of factors
+_NARROW, _WIDE = FACTORS[:2]
 #: places where variances are compared with exact ones, and where Krylov spaces start
 _JUDGES, _STARTS = 8, 16
 #: products with M for these spaces
 _STEPS = 3
-#: error of standard deviations with which no other factor is looked for, and with which no wider one is
-_FINE, _GOOD = 0.003, 0.006
-#: points up to which a third of these is asked for
-_FEW = 20_000
+#: error of standard deviations with which no other factor is looked for, and with which no wider one is; up to so many
+#: points, and beyond
+_LIMITS, _BEYOND = {20_000: (0.001, 0.002), 100_000: (0.003, 0.006)}, (0.003, 0.015)
 #: neighbours of a place, in units of K, as predictions have them
 _TIMES = 3
 #: to which exact variances are found, relatively
@@ -73,43 +76,47 @@ def precision_posterior(
         found = np.sum(transpose.transpose_solve(asked) ** 2, axis=0) + correction
         return float(np.sqrt(np.mean((np.sqrt(np.maximum(found, 0.0) / exact) - 1.0) ** 2)))
 
-    fine, good = (_FINE / 3.0, _GOOD / 3.0) if len(mean) <= _FEW else (_FINE, _GOOD)
+    fine, good = next((limits for most, limits in _LIMITS.items() if len(mean) <= most), _BEYOND)
 
     def with_modes(one: _Candidate) -> _Candidate:
+        if len(mean) <= len(places) * _STEPS:
+            return one
         S, c = _missing(one.transpose, product, _functions(prior, places[~judges]))
         along = S.T.astype(np.float64) @ asked
         off = error(one.transpose, np.einsum("k,ki,ki->i", c, along, along))
         return one._replace(error=off, modes=S, gains=c) if off < one.error else one
 
+    def tried(kind: tuple[str, bool]) -> _Candidate:
+        other = prior.factor(site_precision, *kind)
+        return _Candidate(error(other.transpose) if other.finite else np.inf, other.transpose, kind)
+
     best = _Candidate(error(factor.transpose), factor.transpose, (route, False))
-    for kinds in _more_kinds(prior):
-        if best.error <= fine:
-            break
-        others = [best] if kinds[0][0] == best.kind[0] else []
-        for kind in kinds:
-            other = prior.factor(site_precision, *kind)
-            if other.finite:
-                others.append(_Candidate(error(other.transpose), other.transpose, kind))
-        if others:
-            here = min(others, key=_error)
-            here = with_modes(here) if here.error > fine and len(mean) > len(places) * _STEPS else here
-            best = min(best, here, key=_error)
-        if best.error <= good:
-            break
+    if best.error > fine and route == _NARROW:
+        best = min(best, tried((_NARROW, True)), key=_error)
+    compensated = best.kind[1]
+    if best.error > fine:
+        best = with_modes(best)
+    if best.error > good and route == _NARROW:
+        wide = tried((_WIDE, compensated))
+        best = min(best, with_modes(wide) if wide.error > fine else wide, key=_error)
     own = factor if factor.root is prior.root else None
     found = (best.transpose, variance, site_precision, best.modes, best.gains, best.kind)
     return PrecisionPosterior(mean, *found, own), best.error
 
 
+def again(
+    prior: Any, mean: Vector, variance: Vector, site_precision: Vector, like: PrecisionPosterior
+) -> PrecisionPosterior:
+    """The same for site precisions that are nearly those of another one, in the same way."""
+    factor = prior.factor(site_precision, *like.kind)
+    own = factor if factor.root is prior.root else None
+    return replace(
+        like, mean=mean, variance=variance, site_precision=site_precision, transpose=factor.transpose, factor=own
+    )
+
+
 def _error(one: _Candidate) -> float:
     return one.error
-
-
-def _more_kinds(prior: Any) -> list[list[tuple[str, bool]]]:
-    """Factors that may be better, the cheapest first."""
-    wide = "zero-fill on a wider pattern"
-    more = [[(wide, False), (wide, True)]]
-    return [[("zero-fill", True)], *more] if "zero-fill" in prior.routes else more
 
 
 def _functions(prior: Any, positions: NDArray[np.int32]) -> Columns:

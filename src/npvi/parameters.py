@@ -58,10 +58,10 @@ class PenalisedComplexity:
     exponent: float
     mode: float
 
-    def log_density(self, z: float) -> float:
-        """At z = log x, up to a constant."""
+    def log_density(self, z: Any) -> Any:
+        """At z = log x, a number or an array, up to a constant."""
         t = self.exponent * (z - math.log(self.mode))
-        return t - math.exp(min(t, 700.0))
+        return t - np.exp(np.minimum(t, 700.0))
 
     def slope(self, z: float) -> float:
         """Its derivative."""

@@ -15,7 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 from npvi import progress, validation
 from npvi.estimators.canonical import naming_rows
 from npvi.estimators.extending import extend
-from npvi.estimators.fitting import NEVER, Clock, choose, companion_of, fit_by_grid, rows_of_fit, task_of
+from npvi.estimators.fitting import (
+    NEVER,
+    Chosen,
+    Clock,
+    Task,
+    choose,
+    companion_of,
+    fit_by_grid,
+    rows_of_fit,
+    task_of,
+)
+from npvi.estimators.hyper import Hyper, settle
 from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
 from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
@@ -44,6 +55,7 @@ class BaseGP(Predicts, BaseEstimator):
     trend_: Trend
     companion_: BaseGP | None
     companion_weight_: float
+    hyper_: Hyper | None
 
     def __init__(
         self,
@@ -66,6 +78,7 @@ class BaseGP(Predicts, BaseEstimator):
         coords=None,
         coefficient_scale="weak",
         hyperprior="weak",
+        hyper="auto",
         tol=1e-7,
         max_iter=200,
         random_state=None,
@@ -91,6 +104,7 @@ class BaseGP(Predicts, BaseEstimator):
         self.coords = coords
         self.coefficient_scale = coefficient_scale
         self.hyperprior = hyperprior
+        self.hyper = hyper
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -158,17 +172,38 @@ class BaseGP(Predicts, BaseEstimator):
             clock = Clock()
             chosen = choose(self, task, previous)
             clock.lap("graph" if chosen.learned is None else "learn")
-            model, ordered = chosen.model, task.table.take(chosen.graph.order)
-            data = replace(ordered.data, likelihood=model.likelihood)
-            prior: Any = model.prior(ordered.X, chosen.graph)
-            if chosen.learned is None:
-                validation.warn_about_scale(prior, np.random.default_rng(0))
-            clock.lap("prior")
-            progress.report("prior", points=len(ordered))
-            mean_function = model.mean_function(prior, ordered.basis)
-            fit = infer(self, prior, data, mean_function, chosen.start, task.seed)
-            trend = fit.trend  # computed here, in these threads
-            clock.lap("inference")
+            info = self._infer(task, chosen, clock)
+        self.companion_, self.companion_weight_, self.hyper_ = None, 0.0, None
+        if chosen.learned is not None:
+            self.fit_info_ |= {"learning": chosen.learned.info, "at_bound": chosen.learned.info["at_bound"]}
+            if chosen.learned.second is not None:
+                other = companion_of(self, chosen.learned)
+                self.companion_, self.companion_weight_ = other._fit(X, y, weight, row), chosen.learned.weight
+            with threads(self.n_jobs), progress.reporting(report), naming_rows(task.rows):
+                settle(self, task, chosen)
+                clock.lap("hyper")
+        if info["interrupted"]:
+            raise KeyboardInterrupt(
+                f"fit interrupted after {info['n_iter']} iterations; the model holds the last good state, which "
+                "hasn't converged"
+            )
+        if not info["converged"] and self.method != "npvi-nn":  # which says by itself how far it is
+            warnings.warn(not_converged(info, self.max_iter), UserWarning, stacklevel=3)
+        return self
+
+    def _infer(self, task: Task, chosen: Chosen, clock: Clock) -> dict[str, Any]:
+        """Find the posterior of a model that was chosen, and keep it; returns how that went."""
+        model, ordered = chosen.model, task.table.take(chosen.graph.order)
+        data = replace(ordered.data, likelihood=model.likelihood)
+        prior: Any = model.prior(ordered.X, chosen.graph)
+        if chosen.learned is None and not chosen.node:
+            validation.warn_about_scale(prior, np.random.default_rng(0))
+        clock.lap("prior")
+        progress.report("prior", points=len(ordered))
+        mean_function = model.mean_function(prior, ordered.basis)
+        fit = infer(self, prior, data, mean_function, chosen.start, task.seed)
+        trend = fit.trend  # computed here, in these threads
+        clock.lap("inference")
         prior.forget_precision()
         self.kernel_, self.likelihood_, self.nugget_ = model.kernel, model.likelihood, float(model.nugget)
         self.graph_, self.prior_, self.posterior_ = chosen.graph.relabelled(task.rows), prior, fit.posterior
@@ -177,20 +212,7 @@ class BaseGP(Predicts, BaseEstimator):
         self.coefficient_precision_ = model.coefficient_precision
         self.elbo_, self.n_iter_ = fit.elbo, max(1, fit.info["n_iter"])
         self.fit_info_ = {**fit.info, "seconds": clock.laps, **sums_at_training_rows(self)}
-        self.companion_, self.companion_weight_ = None, 0.0
-        if chosen.learned is not None:
-            self.fit_info_ |= {"learning": chosen.learned.info, "at_bound": chosen.learned.info["at_bound"]}
-            if chosen.learned.second is not None:
-                other = companion_of(self, chosen.learned)
-                self.companion_, self.companion_weight_ = other._fit(X, y, weight, row), chosen.learned.weight
-        if fit.info["interrupted"]:
-            raise KeyboardInterrupt(
-                f"fit interrupted after {fit.info['n_iter']} iterations; the model holds the last good state, which "
-                "hasn't converged"
-            )
-        if not fit.info["converged"] and self.method != "npvi-nn":  # which says by itself how far it is
-            warnings.warn(not_converged(fit.info, self.max_iter), UserWarning, stacklevel=3)
-        return self
+        return fit.info
 
     # -- what the estimators differ in --------------------------------------------------------------------------------
 
@@ -260,6 +282,9 @@ class BaseGP(Predicts, BaseEstimator):
         warn_about_sums(self)
         if self.companion_ is not None:
             self.companion_.update(*given)
+        if self.hyper_ is not None:
+            for other in self.hyper_.models:
+                other.update(*given)
         return self
 
     def partial_fit(self, X: Any, y: Any, **extras: Any) -> Self:
@@ -315,13 +340,25 @@ class BaseGP(Predicts, BaseEstimator):
     # -- prediction ---------------------------------------------------------------------------------------------------
 
     def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
+        shares = self._shares()
+        parts = [model._predictive_alone(X, row) for model, _ in shares]
+        return parts[0] if len(parts) == 1 else MixturePredictive(parts, [share for _, share in shares])
+
+    def _predictive_alone(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Predictive:
+        """At the hyper-parameters that were found best."""
         latent = latent_at(self, X)
         about = (latent.sampler(self), latent.nugget, latent.reach(self))
-        first = Predictive(self.likelihood_, latent.mean, latent.variance, row, *about)
+        return Predictive(self.likelihood_, latent.mean, latent.variance, row, *about)
+
+    def _shares(self) -> list[tuple[BaseGP, float]]:
+        """The models that have a say in predictions, and the share of each."""
+        own = [(self, 1.0)]
+        if self.hyper_ is not None:
+            own = list(zip(self.hyper_.models, self.hyper_.weights.tolist()))
         if self.companion_ is None:
-            return first
-        second, share = self.companion_._predictive(X, row), self.companion_weight_
-        return MixturePredictive([first, second], [1.0 - share, share])
+            return own
+        second, share = self.companion_._shares(), self.companion_weight_
+        return [(model, (1.0 - share) * part) for model, part in own] + [(m, share * part) for m, part in second]
 
     # -- saving -------------------------------------------------------------------------------------------------------
 

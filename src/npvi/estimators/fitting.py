@@ -94,6 +94,8 @@ class Chosen:
     graph: Graph
     start: Start | None
     learned: Learned | None = None
+    node: bool = False
+    """Whether it is one of several beside a model that was learned."""
 
 
 class Clock:

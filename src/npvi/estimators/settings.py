@@ -24,6 +24,7 @@ _CHOICES = {
     "prior": ("nngp", *LOW_RANK),
     "learn": (True, False, "grid"),
     "hyperprior": ("weak", None),
+    "hyper": ("auto", "plug-in", "integrate"),
 }
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from npvi.graph import Graph
 from npvi.inference.data import Data
 from npvi.inference.family import Start
+from npvi.inference.hyper import Evaluation
 from npvi.inference.learning import (
     BoundObjective,
     CollapsedObjective,
@@ -34,6 +35,8 @@ from npvi.likelihoods.softmax import Softmax
 from npvi.parameters import POSITIVE_NUMBER, Parameter
 
 __all__ = ["Learned", "Learner", "learn"]
+
+Vector = NDArray[np.float64]
 
 #: rows that a sum over conditionals is estimated from
 _ROWS = 20_000
@@ -61,6 +64,8 @@ _FEW, _STARTS = 512, (0.25, 4.0)
 _PLACES = 256
 #: nats between two smoothnesses below which the part can't tell, and below which a larger one can't
 _TELLS, _DOUBT = 50.0, 10.0
+#: nats between two smoothnesses below which the lesser one is not ruled out
+_AS_GOOD = 4.0
 #: fewer rows say too little to learn from
 _FEWEST = 5
 
@@ -77,6 +82,10 @@ class Learned:
     """Another model, where a mixture of both predicts better than either."""
     weight: float = 0.0
     """The share of the second in that mixture."""
+    rival: Learned | None = None
+    """The same model with the next best smoothness, where the bound can't tell the two apart."""
+    learner: Learner | None = None
+    """What it was learned by, with its limits and priors; None where nothing was."""
 
 
 class Learner:
@@ -101,6 +110,7 @@ class Learner:
         self.history: list[float] = []
         self.link: Comparison | None = None
         self._settled: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._visited: dict[Any, list[Evaluation]] = {}
 
     def space(self, table: Table, model: Model) -> SearchSpace:
         """What is learned; how far it may go, and what is likely, is settled by the first model and the first table."""
@@ -156,10 +166,19 @@ class Learner:
             enough=enough,
             curvature=found.curvature,
             report=report,
+            visited=self._remember(table, found.model),
         )
         start = getattr(objective, "start", None)
         at_bound = tuple(space.at_bound(ascent.z))
         return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient, at_bound)
+
+    def visited(self, table: Table, model: Model) -> list[Evaluation]:
+        """Where the bound of these rows is known for models like this one."""
+        return self._visited.get(_kind(table, model), [])
+
+    def _remember(self, table: Table, model: Model) -> Callable[[Vector, float, Vector], None]:
+        known = self._visited.setdefault(_kind(table, model), [])
+        return lambda z, value, gradient: known.append(Evaluation(z, value, gradient))
 
     def explore(self, table: Table, model: Model) -> list[_Found]:
         """Rough climbs, the best first: with the middle smoothness, from there with a rougher one, and with a smoother
@@ -330,6 +349,12 @@ class _Information:
         return (vectors / (more * np.maximum(np.abs(values), 1.0))) @ vectors.T
 
 
+def _kind(table: Table, model: Model) -> tuple:
+    """What the bound is of, besides the numbers that are learned."""
+    smoothness = tuple(model.kernel.get_params(deep=True).get(name) for name in model.open_smoothness)
+    return len(table), getattr(model.likelihood, "link", None), smoothness
+
+
 def _reordered(start: Start | None, before: Graph, after: Graph) -> Start | None:
     """Means and variances for another order of the same rows."""
     if start is None:
@@ -366,15 +391,20 @@ def learn(
     if not _can_learn(table.data):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
-    found = _found(learner, table, model, other_link)
+    found, rival = _found(learner, table, model, other_link)
     stacked = learner.stacked(table, found[0], found[1]) if len(found) > 1 else Stacked(0.0, 0.0)
     info = _info(learner, started, found[0])
-    best, *others = (Learned(one.model, one.graph, one.start, info) for one in found)
-    return replace(best, second=others[0], weight=stacked.weight) if _worth(stacked) else best
+    best, *others = (Learned(one.model, one.graph, one.start, info, learner=learner) for one in found)
+    if _worth(stacked):
+        return replace(best, second=others[0], weight=stacked.weight)
+    return replace(best, rival=None if rival is None else Learned(rival.model, rival.graph, rival.start, info))
 
 
-def _found(learner: Learner, table: Table, model: Model, other_link: Model | None) -> list[_Found]:
-    """The best model for all rows, and perhaps a second one that is worth its cost."""
+def _found(
+    learner: Learner, table: Table, model: Model, other_link: Model | None
+) -> tuple[list[_Found], _Found | None]:
+    """The best model for all rows, and perhaps a second one that is worth its cost; and the next best smoothness, where
+    all rows were looked at and can't tell."""
     n, collapsed = len(table), can_collapse(table.data)
     part = table if n <= 2 * _SCREEN else table.patches(model.kernel, _SCREEN)
     best, *others = learner.explore(part, model)
@@ -404,7 +434,8 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
     if larger is not table or (collapsed and n > _ROWS):
         found = [learner.every_row(table, one, len(larger)) for one in found]
     found.sort(key=lambda one: -one.value)
-    return found if worth else found[:1]
+    near = [one for one in others[:1] if part is table and best.value - one.value < _AS_GOOD]
+    return (found if worth else found[:1]), (near[0] if near else None)
 
 
 def _in_doubt(best: _Found, others: list[_Found]) -> list[_Found]:

@@ -334,8 +334,10 @@ def optimise(
     enough: float = 0.05,
     curvature: NDArray | None = None,
     report: Callable[[int, float], None] | None = None,
+    visited: Callable[[Vector, float, Vector], None] | None = None,
 ) -> tuple[Model, Ascent, SearchSpace]:
-    """The model near `model` with the largest value of the objective."""
+    """The model near `model` with the largest value of the objective; `visited` is told of each place on the way, its
+    value and its gradient without priors."""
     searched = space(model)
     count = 0
 
@@ -351,7 +353,10 @@ def optimise(
             return -np.inf, np.zeros(len(z))
         if report is not None:
             report(count, value)
-        return value + searched.log_prior(z), searched.pull_back(z, gradient)
+        slopes = searched.pull_back(z, gradient)
+        if visited is not None and np.isfinite(value):
+            visited(z, value, slopes - searched.prior_slopes(z))
+        return value + searched.log_prior(z), slopes
 
     found = climb(
         function,

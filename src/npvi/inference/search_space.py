@@ -154,6 +154,10 @@ class SearchSpace:
             out[i] += _prior_slope(c.prior, float(number))
         return out
 
+    def numbers(self, z: Vector) -> Vector:
+        """The learned numbers themselves, one for each entry of z: of a sorted vector the first, then the steps."""
+        return np.array([_backward(float(number), c.interval) for number, c in zip(z, self.coordinates)])
+
     def slopes(self, z: Vector) -> Vector:
         """How fast each number itself changes with z."""
         return np.array([_derivative(float(number), c.interval) for number, c in zip(z, self.coordinates)])
@@ -162,13 +166,21 @@ class SearchSpace:
         """Up to a constant."""
         return float(sum(_log_prior(c.prior, float(x)) for x, c in zip(z, self.coordinates)))
 
+    def log_priors(self, z: NDArray[np.float64]) -> Vector:
+        """`log_prior` of each row of z."""
+        return sum((_log_prior(c.prior, z[:, i]) for i, c in enumerate(self.coordinates)), np.zeros(len(z)))
+
+    def prior_slopes(self, z: Vector) -> Vector:
+        """The part of `pull_back` that is the priors'."""
+        return np.array([_prior_slope(c.prior, float(x)) for x, c in zip(z, self.coordinates)])
+
     def at_bound(self, z: Vector) -> list[str]:
         """Names of the parameters that ended at the end of what they may be."""
         close = (z - self.low < 1e-3) | (self.high - z < 1e-3)
         return list(dict.fromkeys(c.name for c, here in zip(self.coordinates, close) if here))
 
 
-def _log_prior(prior: tuple[float, float] | PenalisedComplexity | None, z: float) -> float:
+def _log_prior(prior: tuple[float, float] | PenalisedComplexity | None, z: Any) -> Any:
     if isinstance(prior, PenalisedComplexity):
         return prior.log_density(z)
     return 0.0 if prior is None else -0.5 * ((z - prior[0]) / prior[1]) ** 2

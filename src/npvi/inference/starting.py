@@ -20,6 +20,8 @@ Vector = NDArray[np.float64]
 
 #: variance of f beyond which a yes or no is certain nearly everywhere
 _DECIDED = 50.0
+#: the standard deviation of a nugget, in units of f, at which its prior is highest
+_FRESH = 1.0 / 3.0
 
 
 def starting_model(
@@ -90,7 +92,8 @@ def weak_priors(model: Model, X: NDArray, unit: float) -> dict[str, list[Penalis
     """Penalised complexity for each length scale and for the standard deviation, in the data's own units.
 
     Highest where learning starts for the lengths (a ninth of that is reached from above with probability .95), and at
-    one `unit` of f for the standard deviation (which is below three of them with probability .95).
+    one `unit` of f for the standard deviation (which is below three of them with probability .95); at a third of one
+    for that of the nugget, so that what may be either is f rather than fresh for every row.
 
     >>> from npvi.kernels import RBF
     >>> from npvi.likelihoods import Poisson
@@ -98,14 +101,14 @@ def weak_priors(model: Model, X: NDArray, unit: float) -> dict[str, list[Penalis
     >>> found["kernel__length_scale"], found["kernel__variance"]
     ([PenalisedComplexity(exponent=-0.5, mode=1.0)], [PenalisedComplexity(exponent=0.5, mode=1.0)])
     """
-    found = {}
+    found: dict[str, list[PenalisedComplexity]] = {}
     for part in _stationary(model.kernel, X):
         lengths = typical_lengths(part)
         lengths = lengths if np.ndim(part.kernel.length_scale) else lengths.max(keepdims=True)
         found[f"kernel__{part.name}length_scale"] = [PenalisedComplexity(-0.5, float(length)) for length in lengths]
         scale = 1.0 if part.factor else unit
         found[f"kernel__{part.name}variance"] = [PenalisedComplexity(0.5, scale**2)]
-    return found
+    return found | {"nugget": [PenalisedComplexity(0.5, (_FRESH * unit) ** 2)]}
 
 
 def _stationary(kernel: Kernel, X: NDArray) -> list[Any]:

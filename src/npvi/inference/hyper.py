@@ -1,0 +1,290 @@
+"""What isn't known about hyper-parameters: their posterior, and a few models that stand for it.
+
+On the scale of the search space z the posterior of θ is exp(bound + log prior). The bound is known, with its gradient,
+at the points that learning has visited and at some more around the best; between them a Gaussian process follows it
+(`Surface`), the priors being known exactly. Where samples of that posterior fall and the surface is unsure, the bound
+is evaluated, until it says what was foreseen. A few of the samples, with weights that give them all samples' means and
+covariances, are the nodes that predictions are mixed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import nnls
+from scipy.special import logsumexp
+
+from npvi.inference.learning import Model, Objective
+from npvi.inference.search_space import SearchSpace
+from npvi.priors import NotPositiveDefiniteError
+
+__all__ = ["Evaluation", "Integration", "integrate"]
+
+Vector = NDArray[np.float64]
+Columns = NDArray[np.float64]
+
+#: step along each coordinate for second derivatives
+_STEP = 0.25
+#: points evaluated in a round, most rounds, and the error of the foreseen bound, in nats, that ends them
+_POINTS, _ROUNDS, _FORESEEN = 5, 4, 0.3
+#: nats by which the bound's peak is above what was seen, and below it those from which on a point counts as so far
+_ABOVE, _FAR = 1.0, 50.0
+#: errors, in nats, of the bound as a climb evaluates it and as it is here
+_ROUGH, _FINE = 0.3, 0.02
+#: information about a direction below which it counts as this little: a standard deviation of 2.6 logarithms
+_LEAST = 0.15
+#: standard deviation of log numbers without a prior of their own, about the best: none is known to more than that
+_UNKNOWN = 2.0
+#: walkers and steps of a sample
+_WALKERS, _STEPS = 48, 160
+#: samples that nodes are chosen from, the least share of the weight of one, and up to how many parameters all of their
+#: covariances count
+_CANDIDATES, _LITTLE, _SQUARES = 160, 0.005, 5
+#: length scales of the surface that are tried, in standard deviations of the posterior, and heights
+_LENGTHS, _HEIGHTS = (1.5, 2.5, 4.0, 6.0), (0.5, 1.5, 5.0, 15.0)
+
+
+class Evaluation(NamedTuple):
+    """The bound somewhere and its gradient in z, both without priors; `error` is its standard deviation."""
+
+    z: Vector
+    value: float
+    gradient: Vector
+    error: float = _ROUGH
+
+
+@dataclass(frozen=True)
+class Integration:
+    """The posterior of hyper-parameters, by samples and by nodes.
+
+    Attributes
+    ----------
+    models, weights : the nodes.
+    space : what z stands for.
+    samples : of z, shape (S, d).
+    log_evidence : of the integral over all hyper-parameters.
+    evaluations : of the bound that it took.
+    """
+
+    models: list[Model]
+    weights: Vector
+    space: SearchSpace
+    samples: Columns
+    log_evidence: float
+    evaluations: int
+
+
+def integrate(
+    objective: Objective, model: Model, space: SearchSpace, visited: list[Evaluation], seed: int = 0
+) -> Integration:
+    """Nodes for what isn't known of a model that was learned.
+
+    Parameters
+    ----------
+    objective : the bound of all rows.
+    model : where it is about highest.
+    space : what is learned of it.
+    visited : where else the bound is known.
+    """
+    top = space.vector()
+    d = len(top)
+    start = getattr(objective, "start", None)
+    rng = np.random.default_rng(seed)
+    known: list[Evaluation] = []
+
+    def evaluate(z: Vector) -> Evaluation:
+        if start is not None:  # all from one place
+            objective.start = start  # type: ignore[attr-defined]
+        try:
+            value, gradient = objective(model.at(space.named(z)))
+            found = Evaluation(z, float(value), space.pull_back(z, gradient) - space.prior_slopes(z), _FINE)
+        except (NotPositiveDefiniteError, FloatingPointError, np.linalg.LinAlgError):
+            found = Evaluation(z, -np.inf, np.zeros(d))
+        known.append(found)
+        return found
+
+    best = evaluate(top)
+    if d == 0:
+        return Integration([model], np.ones(1), space, np.zeros((1, 0)), best.value, 1)
+    unknown = np.array([c.prior is None for c in space.coordinates])
+
+    def log_prior(z: Columns) -> Vector:
+        inside = np.all((z >= space.low) & (z <= space.high), axis=1)
+        held = -0.5 * np.sum(((z - top) / _UNKNOWN) ** 2 * unknown, axis=1)
+        return np.where(inside, held + space.log_priors(np.clip(z, space.low, space.high)), -np.inf)
+
+    curvature, of_prior = np.zeros((2, d, d))
+    for i, e in enumerate(_STEP * np.eye(d)):
+        z = np.clip(top + (e if top[i] + _STEP <= space.high[i] else -e), space.low, space.high)
+        there, moved = evaluate(z), z[i] - top[i]
+        if moved and np.isfinite(there.value):
+            curvature[i] = (best.gradient - there.gradient) / moved
+            of_prior[i] = (space.prior_slopes(top) - space.prior_slopes(z)) / moved
+    curvature = 0.5 * (curvature + curvature.T)
+    values, vectors = np.linalg.eigh(curvature + of_prior + np.diag(unknown / _UNKNOWN**2))
+    root = vectors / np.sqrt(np.maximum(values, _LEAST))
+    walkers = np.clip(top + 0.7 * rng.standard_normal((_WALKERS, d)) @ root.T, space.low, space.high)
+    settled = False
+    for turn in range(_ROUNDS + 1):
+        surface = Surface([*visited, *known], top, root, root.T @ curvature @ root)
+
+        def log_density(z: Columns, surface: Surface = surface) -> Vector:
+            return log_prior(z) + surface(z)
+
+        heights = log_density(walkers)
+        share = np.exp(heights - heights.max())
+        walkers = walkers[rng.choice(len(walkers), _WALKERS, p=share / share.sum())]
+        walkers = walkers + 0.1 * rng.standard_normal(walkers.shape) @ root.T
+        samples = _sample(log_density, np.clip(walkers, space.low, space.high), rng)
+        if turn < _ROUNDS:
+            walkers = samples
+        wanted = [] if settled or turn == _ROUNDS else surface.unsure(samples)
+        if not wanted:
+            break
+        foreseen = surface(samples[wanted])
+        off = [evaluate(samples[number]).value - value for number, value in zip(wanted, foreseen)]
+        settled = bool(np.max(np.abs(off)) < _FORESEEN)
+    if start is not None:
+        objective.start = start  # type: ignore[attr-defined]
+    nodes, weights = _nodes(samples, rng)
+    evidence = _log_integral(log_density, samples, rng)
+    return Integration([model.at(space.named(z)) for z in nodes], weights, space, samples, evidence, len(known))
+
+
+class Surface:
+    """The bound as a function of z, between points where it and its gradient are known.
+
+    What follows a Gaussian process is √(2 (peak − bound)), which is linear far from the peak where the bound is a
+    parabola, and keeps the bound below its peak, a little above the largest value that is known.
+
+    Parameters
+    ----------
+    known : what is known.
+    centre, root : coordinates are u with z = centre + root u.
+    curvature : minus the bound's second derivatives in u, at the centre: where nothing else is known it is a parabola.
+
+    Examples
+    --------
+    >>> ridge = [Evaluation(np.array([x]), -0.5 * x**2, np.array([-x]), 0.01) for x in (-2.0, 0.0, 1.0)]
+    >>> Surface(ridge, np.zeros(1), np.eye(1), np.eye(1))(np.array([[-1.0], [0.5]])).round(1)
+    array([-0.5, -0.1])
+    """
+
+    def __init__(self, known: list[Evaluation], centre: Vector, root: Columns, curvature: Columns) -> None:
+        self.peak = max(one.value for one in known) + _ABOVE
+        lowest = Evaluation(centre, self.peak - _FAR, np.zeros(len(centre)))
+        known = [one if one.value > lowest.value else lowest._replace(z=one.z) for one in known]
+        depth = np.array([np.sqrt(2.0 * (self.peak - one.value)) for one in known])
+        self.centre, self._inverse = centre, np.linalg.inv(root)
+        values, vectors = np.linalg.eigh(curvature)
+        self._parabola = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        self._points = np.array([self._inverse @ (one.z - centre) for one in known])
+        n, d = self._points.shape
+        y = np.concatenate([depth, *(-root.T @ one.gradient / own for one, own in zip(known, depth))])
+        foreseen = self._foreseen(self._points)
+        y -= np.concatenate([foreseen, (self._points @ self._parabola / foreseen[:, None]).ravel()])
+        error = np.array([one.error for one in known]) / depth
+        noise = np.concatenate([error, np.repeat(error, d)]) ** 2
+        fits = []
+        for length in _LENGTHS:
+            shape = self._covariance(self._points, length)
+            for height in _HEIGHTS:
+                factor = cho_factor(height**2 * shape + np.diag(noise + 1e-8 * height**2), lower=True)
+                weights = cho_solve(factor, y)
+                fit = -0.5 * float(y @ weights) - float(np.log(np.diag(factor[0])).sum())
+                fits.append((fit, length, height, factor, weights))
+        _, self.length, self.height, self._factor, self._weights = max(fits, key=lambda one: one[0])
+
+    def __call__(self, z: Columns) -> Vector:
+        return self.peak - 0.5 * self._depth(self._u(z)) ** 2
+
+    def _depth(self, u: Columns) -> Vector:
+        return np.maximum(self._foreseen(u) + self.height**2 * self._cross(u) @ self._weights, 0.0)
+
+    def _foreseen(self, u: Columns) -> Vector:
+        return np.sqrt(2.0 * _ABOVE + np.einsum("ij,jk,ik->i", u, self._parabola, u))
+
+    def unsure(self, z: Columns) -> list[int]:
+        """Some rows of z where the surface is least known, not next to each other."""
+        u = self._u(z)
+        cross = self.height**2 * self._cross(u)
+        known = solve_triangular(self._factor[0], cross.T, lower=True)
+        deviation = np.sqrt(np.maximum(self.height**2 - np.einsum("ij,ij->j", known, known), 0.0))
+        deviation *= self._depth(u)  # in nats
+        chosen: list[int] = []
+        while len(chosen) < _POINTS:
+            number = int(np.argmax(deviation))
+            if deviation[number] < _FORESEEN:
+                break
+            chosen.append(number)
+            deviation = deviation * -np.expm1(-0.5 * np.sum((u - u[number]) ** 2, axis=1) / self.length**2)
+        return chosen
+
+    def _u(self, z: Columns) -> Columns:
+        return (z - self.centre) @ self._inverse.T
+
+    def _cross(self, u: Columns) -> Columns:
+        """Correlations of values at u with all values and gradients, shape (len(u), n (1 + d))."""
+        apart = u[:, None, :] - self._points[None]
+        own = np.exp(-0.5 * np.einsum("ijk,ijk->ij", apart, apart) / self.length**2)
+        return np.hstack([own, (own[:, :, None] * apart / self.length**2).reshape(len(u), -1)])
+
+    @staticmethod
+    def _covariance(points: Columns, length: float) -> Columns:
+        """Of all values, then all gradients, at height 1."""
+        n, d = points.shape
+        apart = (points[:, None, :] - points[None]) / length
+        own = np.exp(-0.5 * np.einsum("ijk,ijk->ij", apart, apart))
+        slope = own[:, :, None] * apart / length  # of value i with gradient j
+        second = own[:, :, None, None] * (np.eye(d) - apart[:, :, :, None] * apart[:, :, None, :]) / length**2
+        across = slope.reshape(n, n * d)
+        return np.block([[own, across], [across.T, second.transpose(0, 2, 1, 3).reshape(n * d, n * d)]])
+
+
+def _sample(log_density: Callable[[Columns], Vector], walkers: Columns, rng: np.random.Generator) -> Columns:
+    """Samples by walkers that stretch along the lines between them (Goodman and Weare 2010)."""
+    n, d = walkers.shape
+    z, height = walkers.copy(), log_density(walkers)
+    kept = []
+    for step in range(_STEPS):
+        for one, other in ((slice(0, n // 2), slice(n // 2, n)), (slice(n // 2, n), slice(0, n // 2))):
+            stretch = (1.0 + rng.uniform(size=n // 2)) ** 2 / 2.0
+            beside = z[other][rng.integers(n // 2, size=n // 2)]
+            trial = beside + stretch[:, None] * (z[one] - beside)
+            there = log_density(trial)
+            with np.errstate(invalid="ignore"):
+                taken = np.log(rng.uniform(size=n // 2)) < (d - 1) * np.log(stretch) + there - height[one]
+            z[one] = np.where(taken[:, None], trial, z[one])
+            height[one] = np.where(taken, there, height[one])
+        if step >= _STEPS // 2 and step % 5 == 0:
+            kept.append(z.copy())
+    return np.concatenate(kept)
+
+
+def _nodes(samples: Columns, rng: np.random.Generator) -> tuple[Columns, Vector]:
+    """Some of the samples, and weights with which they have the means and (co)variances of all."""
+    d = samples.shape[1]
+    scaled = (samples - samples.mean(axis=0)) / np.maximum(samples.std(axis=0), 1e-12)
+    values, vectors = np.linalg.eigh(np.cov(scaled.T).reshape(d, d))
+    u = scaled @ (vectors / np.sqrt(np.maximum(values, 1e-12)))
+    pairs = [(i, j) for i in range(d) for j in range(i + 1)] if d <= _SQUARES else [(i, i) for i in range(d)]
+    moments = np.column_stack([np.ones(len(u)), u, *(u[:, i] * u[:, j] for i, j in pairs)])
+    some = rng.choice(len(u), min(_CANDIDATES, len(u)), replace=False)
+    weights = nnls(moments[some].T, moments.mean(axis=0))[0]
+    kept = weights > _LITTLE * weights.sum()
+    return samples[some[kept]], weights[kept] / weights[kept].sum()
+
+
+def _log_integral(log_density: Callable[[Columns], Vector], samples: Columns, rng: np.random.Generator) -> float:
+    """log ∫ exp(log_density), with a normal about the samples to draw from."""
+    d = samples.shape[1]
+    covariance = 1.5 * np.cov(samples.T).reshape(d, d) + 1e-12 * np.eye(d)
+    factor = np.linalg.cholesky(covariance)
+    noise = rng.standard_normal((2000, d))
+    density = -0.5 * (noise**2).sum(axis=1) - np.log(np.diag(factor)).sum() - 0.5 * d * np.log(2.0 * np.pi)
+    return float(logsumexp(log_density(samples.mean(axis=0) + noise @ factor.T) - density) - np.log(len(noise)))

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from npvi import progress
 from npvi.estimators.fitting import Chosen, Clock, Task
+from npvi.graph import Graph
 from npvi.inference import Start
 from npvi.inference.hyper import Integration, integrate
 from npvi.inference.learner import Learned, Learner
-from npvi.inference.learning import can_collapse
 from npvi.likelihoods.softmax import Softmax
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ HYPER = ("auto", "plug-in", "integrate")
 """How predictions may treat hyper-parameters."""
 #: rows up to which they are integrated over, unless that is asked for or ruled out
 _ROWS = 2500
-#: share below which another smoothness is
+#: share of the say below which another smoothness has none
 _RIVAL = 0.05
+#: nats to which the bound is found
+_ENOUGH = 0.01
 
 
 @dataclass(frozen=True)
@@ -56,30 +58,30 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
         model.fit_info_["hyper"] = {"done": "plug-in", "why": why}
         return
     assert learned.learner is not None
-    integration = _around(model, task, chosen, learned.learner)
-    evaluations = integration.evaluations
-    if model.companion_ is None and learned.rival is not None:
-        other = copy.copy(model)
-        clock = Clock()
-        rival = Chosen(learned.rival.model, learned.rival.graph, learned.rival.start, node=True)
-        other._infer(task, rival, clock)
-        beside = _around(other, task, rival, learned.learner)
+    start, objective = _objective(model, task, chosen.graph, learned.learner)
+    space, visited = (ask(task.table, chosen.model) for ask in (learned.learner.space, learned.learner.visited))
+    found = integrate(objective, chosen.model, space, visited)
+    model.hyper_ = _nodes(model, task, chosen.graph, start, found)
+    other, rival, evaluations = model.companion_, learned.second, found.evaluations
+    if other is None and learned.rival is not None:
+        other, rival = copy.copy(model), learned.rival
+        other._infer(task, Chosen(rival.model, rival.graph, rival.start, node=True), Clock())
+    if other is not None and rival is not None:
+        graph = other.prior_.graph
+        start, objective = _objective(other, task, graph, learned.learner)
+        beside = found.beside(objective, rival.model, learned.learner.space(task.table, rival.model))
         evaluations += beside.evaluations
-        odds = beside.log_evidence - integration.log_evidence
-        share = float(1.0 / (1.0 + np.exp(-odds)))
+        share = model.companion_weight_
+        if model.companion_ is None:  # how likely this smoothness is, beside the first
+            share = float(1.0 / (1.0 + np.exp(np.clip(found.value - beside.value, -50.0, 50.0))))
         if share > _RIVAL:
+            other.companion_, other.companion_weight_ = None, 0.0
+            other.hyper_ = _nodes(other, task, graph, start, beside)
             model.companion_, model.companion_weight_ = other, share
-    elif model.companion_ is not None and learned.second is not None:
-        other = model.companion_
-        rival = Chosen(learned.second.model, other.prior_.graph, None, node=True)
-        evaluations += _around(other, task, rival, learned.learner).evaluations
-    assert model.hyper_ is not None
     model.fit_info_["hyper"] = {
         "done": "integrate",
-        "models": len(model.hyper_.models),
-        "weights": model.hyper_.weights.tolist(),
+        "models": len(model._shares()),
         "evaluations": evaluations,
-        "log_evidence": integration.log_evidence,
     }
 
 
@@ -104,34 +106,38 @@ def _why_not(model: BaseGP, task: Task, learned: Learned) -> str:
     return ""
 
 
-def _around(model: BaseGP, task: Task, chosen: Chosen, learner: Learner) -> Integration:
-    """Integrate over the hyper-parameters of a model, and give it the nodes."""
+def _objective(model: BaseGP, task: Task, graph: Graph, learner: Learner) -> tuple[Start, Any]:
+    """The bound of all rows, from the posterior of a model."""
     start = Start(model.posterior_.mean, model._marginal_variance())
-    objective = learner.objective(task.table, chosen.graph, start, careful=True)
-    space, visited = learner.space(task.table, chosen.model), learner.visited(task.table, chosen.model)
-    found = integrate(objective, chosen.model, space, visited)
+    objective: Any = learner.objective(task.table, graph, start, careful=True)
+    objective.enough = _ENOUGH
+    return start, objective
+
+
+def _nodes(model: BaseGP, task: Task, graph: Graph, start: Start, found: Integration) -> Hyper:
+    """A model for each of the nodes around one that was fitted."""
     models = []
     for number, node in enumerate(found.models):
         progress.report("hyper", model=number + 1, of=len(found.models))
         other = copy.copy(model)
         other.companion_, other.companion_weight_, other.hyper_ = None, 0.0, None
-        other._infer(task, Chosen(node, chosen.graph, start, node=True), Clock())
+        other._infer(task, Chosen(node, graph, start, node=True), Clock())
         models.append(other)
-    model.hyper_ = Hyper(models, found.weights, _table(found))
-    return found
+    return Hyper(models, found.weights, _table(found))
 
 
 def _table(found: Integration) -> list[dict[str, Any]]:
     space = found.space
     top = space.vector()
     deviation = np.sqrt(np.mean((found.samples - top) ** 2, axis=0))
-    lower, upper = (space.numbers(z) for z in np.quantile(found.samples, [0.025, 0.975], axis=0))
+    middle, spread = found.samples.mean(axis=0), 1.96 * found.samples.std(axis=0)
+    lower, upper = (space.numbers(np.clip(z, space.low, space.high)) for z in (middle - spread, middle + spread))
     return [
         {
             "parameter": c.name if c.entry is None else f"{c.name}[{c.entry}]",
-            "standard_error": float(slope * spread),
+            "standard_error": float(slope * error),
             "lower": float(low),
             "upper": float(high),
         }
-        for c, slope, spread, low, high in zip(space.coordinates, space.slopes(top), deviation, lower, upper)
+        for c, slope, error, low, high in zip(space.coordinates, space.slopes(top), deviation, lower, upper)
     ]

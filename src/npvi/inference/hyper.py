@@ -4,7 +4,7 @@ On the scale of the search space z the posterior of θ is exp(bound + log prior)
 at the points that learning has visited and at some more around the best; between them a Gaussian process follows it
 (`Surface`), the priors being known exactly. Where samples of that posterior fall and the surface is unsure, the bound
 is evaluated, until it says what was foreseen. A few of the samples, with weights that give them all samples' means and
-covariances, are the nodes that predictions are mixed from.
+variances, are the nodes that predictions are mixed from.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import nnls
-from scipy.special import logsumexp
 
 from npvi.inference.learning import Model, Objective
 from npvi.inference.search_space import SearchSpace
+from npvi.parameters import PenalisedComplexity
 from npvi.priors import NotPositiveDefiniteError
 
 __all__ = ["Evaluation", "Integration", "integrate"]
@@ -30,8 +30,10 @@ Columns = NDArray[np.float64]
 
 #: step along each coordinate for second derivatives
 _STEP = 0.25
+#: and towards the simpler model
+_TAIL = 2.5
 #: points evaluated in a round, most rounds, and the error of the foreseen bound, in nats, that ends them
-_POINTS, _ROUNDS, _FORESEEN = 5, 4, 0.3
+_POINTS, _ROUNDS, _FORESEEN = 4, 2, 0.3
 #: nats by which the bound's peak is above what was seen, and below it those from which on a point counts as so far
 _ABOVE, _FAR = 1.0, 50.0
 #: errors, in nats, of the bound as a climb evaluates it and as it is here
@@ -41,10 +43,9 @@ _LEAST = 0.15
 #: standard deviation of log numbers without a prior of their own, about the best: none is known to more than that
 _UNKNOWN = 2.0
 #: walkers and steps of a sample
-_WALKERS, _STEPS = 48, 160
-#: samples that nodes are chosen from, the least share of the weight of one, and up to how many parameters all of their
-#: covariances count
-_CANDIDATES, _LITTLE, _SQUARES = 160, 0.005, 5
+_WALKERS, _STEPS = 40, 100
+#: samples that nodes are chosen from, and the least share of the weight of one
+_CANDIDATES, _LITTLE = 160, 0.005
 #: length scales of the surface that are tried, in standard deviations of the posterior, and heights
 _LENGTHS, _HEIGHTS = (1.5, 2.5, 4.0, 6.0), (0.5, 1.5, 5.0, 15.0)
 
@@ -67,7 +68,8 @@ class Integration:
     models, weights : the nodes.
     space : what z stands for.
     samples : of z, shape (S, d).
-    log_evidence : of the integral over all hyper-parameters.
+    nodes : the z of the models.
+    value : the bound and its prior at the top.
     evaluations : of the bound that it took.
     """
 
@@ -75,8 +77,19 @@ class Integration:
     weights: Vector
     space: SearchSpace
     samples: Columns
-    log_evidence: float
+    nodes: Columns
+    value: float
     evaluations: int
+
+    def beside(self, objective: Objective, model: Model, space: SearchSpace) -> Integration:
+        """The same for a model that is nearly as good, whose numbers are as well known: nodes move with the top."""
+        moved = space.vector() - self.space.vector()
+        value = float(objective(model)[0]) + space.log_prior(space.vector())
+        samples = np.clip(self.samples + moved, space.low, space.high)
+        nodes = [np.clip(z + moved, space.low, space.high) for z in self.nodes]
+        return Integration(
+            [model.at(space.named(z)) for z in nodes], self.weights, space, samples, np.array(nodes), value, 1
+        )
 
 
 def integrate(
@@ -110,7 +123,7 @@ def integrate(
 
     best = evaluate(top)
     if d == 0:
-        return Integration([model], np.ones(1), space, np.zeros((1, 0)), best.value, 1)
+        return Integration([model], np.ones(1), space, np.zeros((1, 0)), np.zeros((1, 0)), best.value, 1)
     unknown = np.array([c.prior is None for c in space.coordinates])
 
     def log_prior(z: Columns) -> Vector:
@@ -125,6 +138,10 @@ def integrate(
         if moved and np.isfinite(there.value):
             curvature[i] = (best.gradient - there.gradient) / moved
             of_prior[i] = (space.prior_slopes(top) - space.prior_slopes(z)) / moved
+    for i, c in enumerate(space.coordinates):  # the tail of such a prior is on the side of the simpler model
+        if isinstance(c.prior, PenalisedComplexity):
+            away = -np.copysign(_TAIL, c.prior.exponent) * np.eye(d)[i]
+            evaluate(np.clip(top + away, space.low, space.high))
     curvature = 0.5 * (curvature + curvature.T)
     values, vectors = np.linalg.eigh(curvature + of_prior + np.diag(unknown / _UNKNOWN**2))
     root = vectors / np.sqrt(np.maximum(values, _LEAST))
@@ -152,8 +169,8 @@ def integrate(
     if start is not None:
         objective.start = start  # type: ignore[attr-defined]
     nodes, weights = _nodes(samples, rng)
-    evidence = _log_integral(log_density, samples, rng)
-    return Integration([model.at(space.named(z)) for z in nodes], weights, space, samples, evidence, len(known))
+    value = best.value + space.log_prior(top)
+    return Integration([model.at(space.named(z)) for z in nodes], weights, space, samples, nodes, value, len(known))
 
 
 class Surface:
@@ -261,30 +278,20 @@ def _sample(log_density: Callable[[Columns], Vector], walkers: Columns, rng: np.
                 taken = np.log(rng.uniform(size=n // 2)) < (d - 1) * np.log(stretch) + there - height[one]
             z[one] = np.where(taken[:, None], trial, z[one])
             height[one] = np.where(taken, there, height[one])
-        if step >= _STEPS // 2 and step % 5 == 0:
+        if step >= _STEPS // 2 and step % 4 == 0:
             kept.append(z.copy())
     return np.concatenate(kept)
 
 
 def _nodes(samples: Columns, rng: np.random.Generator) -> tuple[Columns, Vector]:
-    """Some of the samples, and weights with which they have the means and (co)variances of all."""
+    """Some of the samples, and weights with which they have the means of all, and the variances along their axes."""
     d = samples.shape[1]
     scaled = (samples - samples.mean(axis=0)) / np.maximum(samples.std(axis=0), 1e-12)
     values, vectors = np.linalg.eigh(np.cov(scaled.T).reshape(d, d))
     u = scaled @ (vectors / np.sqrt(np.maximum(values, 1e-12)))
-    pairs = [(i, j) for i in range(d) for j in range(i + 1)] if d <= _SQUARES else [(i, i) for i in range(d)]
-    moments = np.column_stack([np.ones(len(u)), u, *(u[:, i] * u[:, j] for i, j in pairs)])
+    moments = np.column_stack([np.ones(len(u)), u, u**2])
     some = rng.choice(len(u), min(_CANDIDATES, len(u)), replace=False)
     weights = nnls(moments[some].T, moments.mean(axis=0))[0]
     kept = weights > _LITTLE * weights.sum()
     return samples[some[kept]], weights[kept] / weights[kept].sum()
 
-
-def _log_integral(log_density: Callable[[Columns], Vector], samples: Columns, rng: np.random.Generator) -> float:
-    """log ∫ exp(log_density), with a normal about the samples to draw from."""
-    d = samples.shape[1]
-    covariance = 1.5 * np.cov(samples.T).reshape(d, d) + 1e-12 * np.eye(d)
-    factor = np.linalg.cholesky(covariance)
-    noise = rng.standard_normal((2000, d))
-    density = -0.5 * (noise**2).sum(axis=1) - np.log(np.diag(factor)).sum() - 0.5 * d * np.log(2.0 * np.pi)
-    return float(logsumexp(log_density(samples.mean(axis=0) + noise @ factor.T) - density) - np.log(len(noise)))

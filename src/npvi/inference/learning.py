@@ -119,6 +119,9 @@ class BoundObjective:
     careful : find each q as a final fit would, for second derivatives; otherwise as well as a climb needs it.
     """
 
+    #: nats that an iteration of a careful one must gain
+    enough = -np.inf
+
     def __init__(
         self,
         X: NDArray,
@@ -201,7 +204,7 @@ class BoundObjective:
         mean_function = model.mean_function(prior, self.basis)
         if self.careful:
             family = AllCovariances(prior, self._noise, strict=True)
-            fit = fit_posterior(family, prior, data, mean_function, self.start, max_iterations=20)
+            fit = fit_posterior(family, prior, data, mean_function, self.start, 1e-7, 20, self.enough)
         else:
             draws = _DRAWS if len(self.X) <= _MANY else _DRAWS // 2  # sums over many rows need fewer
             family = AllCovariances(prior, self._noise, draws, strict=True)

@@ -40,6 +40,8 @@ _ABOVE, _FAR = 1.0, 50.0
 _ROUGH, _FINE = 0.3, 0.02
 #: information about a direction below which it counts as this little: a standard deviation of 2.6 logarithms
 _LEAST = 0.15
+#: where a prior of complexity x, e^{−x}, counts as near the simpler model
+_KNEE = 0.3
 #: standard deviation of log numbers without a prior of their own, about the best: none is known to more than that
 _UNKNOWN = 2.0
 #: walkers and steps of a sample
@@ -131,24 +133,25 @@ def integrate(
         held = -0.5 * np.sum(((z - top) / _UNKNOWN) ** 2 * unknown, axis=1)
         return np.where(inside, held + space.log_priors(np.clip(z, space.low, space.high)), -np.inf)
 
-    curvature, of_prior = np.zeros((2, d, d))
+    chart = Chart(space)
+    curvature, bend = np.zeros((2, d, d))
+    slopes = best.gradient + space.prior_slopes(top)
     for i, e in enumerate(_STEP * np.eye(d)):
         z = np.clip(top + (e if top[i] + _STEP <= space.high[i] else -e), space.low, space.high)
         there, moved = evaluate(z), z[i] - top[i]
         if moved and np.isfinite(there.value):
-            curvature[i] = (best.gradient - there.gradient) / moved
-            of_prior[i] = (space.prior_slopes(top) - space.prior_slopes(z)) / moved
+            curvature[i] = (slopes - there.gradient - space.prior_slopes(z)) / moved
+            bend[i] = (best.gradient / chart.rate(top) - there.gradient / chart.rate(z)) / (chart(z)[i] - chart(top)[i])
     for i, c in enumerate(space.coordinates):  # the tail of such a prior is on the side of the simpler model
         if isinstance(c.prior, PenalisedComplexity):
             away = -np.copysign(_TAIL, c.prior.exponent) * np.eye(d)[i]
             evaluate(np.clip(top + away, space.low, space.high))
-    curvature = 0.5 * (curvature + curvature.T)
-    values, vectors = np.linalg.eigh(curvature + of_prior + np.diag(unknown / _UNKNOWN**2))
+    values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T) + np.diag(unknown / _UNKNOWN**2))
     root = vectors / np.sqrt(np.maximum(values, _LEAST))
     walkers = np.clip(top + 0.7 * rng.standard_normal((_WALKERS, d)) @ root.T, space.low, space.high)
     settled = False
     for turn in range(_ROUNDS + 1):
-        surface = Surface([*visited, *known], top, root, root.T @ curvature @ root)
+        surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T))
 
         def log_density(z: Columns, surface: Surface = surface) -> Vector:
             return log_prior(z) + surface(z)
@@ -173,6 +176,32 @@ def integrate(
     return Integration([model.at(space.named(z)) for z in nodes], weights, space, samples, nodes, value, len(known))
 
 
+class Chart:
+    """Coordinates in which the bound has no long flat tails: where a prior penalises complexity, towards the simpler
+    model z → −∞ (of a length scale z → ∞) becomes a finite point, as t of its density t − exp(t) becomes log(exp t + c).
+
+    >>> from npvi.parameters import POSITIVE_NUMBER
+    >>> given = {"sd": [PenalisedComplexity(0.5, 1.0)]}
+    >>> chart = Chart(SearchSpace({"sd": 1.0}, {"sd": POSITIVE_NUMBER}, {}, {}, given))
+    >>> chart(np.array([[-20.0], [-10.0], [0.0], [10.0]])).round(2).ravel().tolist()
+    [-2.41, -2.36, 0.52, 10.0]
+    """
+
+    def __init__(self, space: SearchSpace) -> None:
+        priors = [c.prior if isinstance(c.prior, PenalisedComplexity) else None for c in space.coordinates]
+        self._exponent = np.array([1.0 if prior is None else prior.exponent for prior in priors])
+        self._mode = np.array([0.0 if prior is None else np.log(prior.mode) for prior in priors])
+        self._knee = np.array([0.0 if prior is None else _KNEE for prior in priors])
+
+    def __call__(self, z: Columns) -> Columns:
+        t = self._exponent * (z - self._mode)
+        return np.logaddexp(t, np.log(np.maximum(self._knee, 1e-300))) / self._exponent
+
+    def rate(self, z: Columns) -> Columns:
+        """How fast they change with z."""
+        return 1.0 / (1.0 + self._knee * np.exp(-self._exponent * (z - self._mode)))
+
+
 class Surface:
     """The bound as a function of z, between points where it and its gradient are known.
 
@@ -182,27 +211,36 @@ class Surface:
     Parameters
     ----------
     known : what is known.
-    centre, root : coordinates are u with z = centre + root u.
-    curvature : minus the bound's second derivatives in u, at the centre: where nothing else is known it is a parabola.
+    chart : coordinates in which the bound has a parabola's shape, more or less.
+    top, root : where it is about highest, and a factor of the covariance of z.
+    curvature : minus the bound's second derivatives there, in the chart: what it is like where nothing else is known.
 
     Examples
     --------
+    >>> from npvi.parameters import REAL_NUMBER
+    >>> chart = Chart(SearchSpace({"x": 0.0}, {"x": REAL_NUMBER}, {}, {}))
     >>> ridge = [Evaluation(np.array([x]), -0.5 * x**2, np.array([-x]), 0.01) for x in (-2.0, 0.0, 1.0)]
-    >>> Surface(ridge, np.zeros(1), np.eye(1), np.eye(1))(np.array([[-1.0], [0.5]])).round(1)
+    >>> Surface(ridge, chart, np.zeros(1), np.eye(1), np.eye(1))(np.array([[-1.0], [0.5]])).round(1)
     array([-0.5, -0.1])
     """
 
-    def __init__(self, known: list[Evaluation], centre: Vector, root: Columns, curvature: Columns) -> None:
+    def __init__(
+        self, known: list[Evaluation], chart: Chart, top: Vector, root: Columns, curvature: Columns
+    ) -> None:
         self.peak = max(one.value for one in known) + _ABOVE
-        lowest = Evaluation(centre, self.peak - _FAR, np.zeros(len(centre)))
+        lowest = Evaluation(top, self.peak - _FAR, np.zeros(len(top)))
         known = [one if one.value > lowest.value else lowest._replace(z=one.z) for one in known]
         depth = np.array([np.sqrt(2.0 * (self.peak - one.value)) for one in known])
-        self.centre, self._inverse = centre, np.linalg.inv(root)
-        values, vectors = np.linalg.eigh(curvature)
+        self._chart, self._centre = chart, chart(top)
+        root = chart.rate(top)[:, None] * root
+        self._inverse = np.linalg.inv(root)
+        values, vectors = np.linalg.eigh(root.T @ curvature @ root)
         self._parabola = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        self._points = np.array([self._inverse @ (one.z - centre) for one in known])
+        places = np.array([one.z for one in known])
+        self._points = self._u(places)
         n, d = self._points.shape
-        y = np.concatenate([depth, *(-root.T @ one.gradient / own for one, own in zip(known, depth))])
+        slopes = np.array([one.gradient for one in known]) / chart.rate(places)
+        y = np.concatenate([depth, (-slopes @ root / depth[:, None]).ravel()])
         foreseen = self._foreseen(self._points)
         y -= np.concatenate([foreseen, (self._points @ self._parabola / foreseen[:, None]).ravel()])
         error = np.array([one.error for one in known]) / depth
@@ -243,7 +281,7 @@ class Surface:
         return chosen
 
     def _u(self, z: Columns) -> Columns:
-        return (z - self.centre) @ self._inverse.T
+        return (self._chart(z) - self._centre) @ self._inverse.T
 
     def _cross(self, u: Columns) -> Columns:
         """Correlations of values at u with all values and gradients, shape (len(u), n (1 + d))."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.categorical import CategoricalPredictive
+from npvi.estimators.latent import joint_neighbors
 from npvi.joint import JointSampler
 from npvi.parallel import threads
 from npvi.priors import Joint
@@ -35,16 +36,17 @@ class _ClassSampler:
     def __call__(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """n draws, shape (rows, n, C)."""
         model, latent = self._model, self._latent
+        neighbors = joint_neighbors(model)
         if self._prediction is None:
             with threads(model.n_jobs):
-                self._prediction = model.prior_.joint(latent.places, model.n_neighbors)
+                self._prediction = model.prior_.joint(latent.places, neighbors)
         posteriors: Any = model.posterior_
         trends: Any = model.trend_
         draws = []
         for c, (posterior, trend) in enumerate(zip(posteriors.parts, trends.parts)):
             mean = np.ascontiguousarray(latent.mean[:, c])
             sampler = JointSampler(
-                model.prior_, posterior, latent.places, mean, model.n_neighbors, model.n_jobs, trend, latent.basis
+                model.prior_, posterior, latent.places, mean, neighbors, model.n_jobs, trend, latent.basis
             )
             vars(sampler)["_prediction"] = self._prediction  # found once for all classes
             draws.append(sampler(n, rng))

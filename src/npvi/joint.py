@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
+from npvi.graph.tree import build_tree
 from npvi.inference.mean_function import Trend
 from npvi.parallel import threads
 from npvi.posteriors import Posterior, PrecisionPosterior
@@ -25,6 +28,8 @@ Columns = NDArray[np.float64]
 _NUMBERS = 2**24
 #: to which systems of P + W are solved, relatively
 _TOLERANCE = 1e-6
+#: regions of the new points over which draws have the right sums
+_REGIONS = 16
 
 
 @dataclass(frozen=True)
@@ -81,24 +86,27 @@ class JointSampler:
 
     def covariance(self, weights: Columns | None = None) -> Columns:
         """The covariance of weightsᵀg, g being f without nuggets and weights of shape (M, R): (R, R), or (M, M) of g
-        itself. Some columns at a time."""
+        itself."""
+        with threads(self.n_jobs):
+            across = self._across(weights, self._covariance_times)
+            found = across if weights is None else weights.T @ across
+        return 0.5 * (found + found.T)
+
+    def _across(self, weights: Columns | None, times: Callable[[Columns], Columns]) -> Columns:
+        """The covariance of g with weightsᵀg, (M, R), some columns at a time; `times` multiplies with V."""
         m = len(self.Z)
         count = m if weights is None else weights.shape[1]
-        covariance = np.empty((count, count))
-        along = np.empty((count, self._n_coefficients))
+        across = np.empty((m, count))
         step = max(1, _NUMBERS // self.n_points)
-        with threads(self.n_jobs):
-            for start in range(0, count, step):
-                some = slice(start, min(count, start + step))
-                columns = np.eye(m, some.stop - start, -start) if weights is None else weights[:, some]
-                old, noise = self._prediction.adjoint(columns)
-                if self.trend is not None and self.basis is not None and self._n_coefficients:
-                    along[some] = columns.T @ self.basis + old.T @ self.trend.sensitivity
-                found = self._prediction.propagate(self._covariance_times(old), noise)
-                covariance[:, some] = found if weights is None else weights.T @ found
+        for start in range(0, count, step):
+            some = slice(start, min(count, start + step))
+            columns = np.eye(m, some.stop - start, -start) if weights is None else weights[:, some]
+            old, noise = self._prediction.adjoint(columns)
+            across[:, some] = self._prediction.propagate(times(old), noise)
         if self.trend is not None and self._n_coefficients:
-            covariance += along @ self.trend.covariance @ along.T
-        return 0.5 * (covariance + covariance.T)
+            along = self._along_coefficients
+            across += along @ self.trend.covariance @ (along if weights is None else weights.T @ along).T
+        return across
 
     def _covariance_times(self, A: Columns) -> Columns:
         """V A, at the training points."""
@@ -127,6 +135,7 @@ class JointSampler:
         draws = np.empty((len(self.Z), n))
         draws[joint.visit] = found[self.prior.graph.n_points :]
         draws += self._system.along @ np.concatenate([of_trend, of_modes], dtype=np.float32)
+        draws += self._system.of_regions @ (self._system.regions @ draws)
         draws += self.mean[:, None]
         if self.nugget and joint.fresh_variance > 0.0:
             draws += np.sqrt(joint.fresh_variance) * rng.standard_normal(draws.shape)
@@ -142,23 +151,51 @@ class JointSampler:
             return self.prior.joint(self.Z, self.n_neighbors)
 
     @cached_property
+    def _along_coefficients(self) -> Columns:
+        """How g follows the mean's coefficients, (M, p)."""
+        if self.trend is None or self.basis is None or not self._n_coefficients:
+            return np.zeros((len(self.Z), 0))
+        return self.basis + self._propagated(self.trend.sensitivity)
+
+    def _propagated(self, f: Columns) -> Columns:
+        """What follows at the new points from f (N, R), without noise."""
+        return self._prediction.propagate(f, np.zeros((len(self.Z), f.shape[1])))
+
+    @cached_property
     def _system(self) -> _System:
         posterior: Any = self.posterior
         joint: Any = self._prediction
-        n, m = self.prior.graph.n_points, len(self.Z)
-        old = [np.zeros((n, 0)), posterior.modes.reshape(n, -1).astype(np.float64)]
-        new = np.zeros((m, 0))
-        if self.trend is not None and self.basis is not None and self._n_coefficients:
-            old[0], new = self.trend.sensitivity, self.basis
-        columns = np.hstack(old)
-        along = joint.propagate(columns, np.zeros((m, columns.shape[1])))
-        along[:, : new.shape[1]] += new
-
         # with S = U⁻ᵀQ a draw is U⁻ᵀ(ε + Q (√(1+c) − 1) Qᵀε), and Qᵀε = (U Uᵀ S)ᵀ U⁻ᵀε
-        modes, transpose = old[1], posterior.transpose
+        transpose = posterior.transpose
+        modes = posterior.modes.reshape(self.prior.graph.n_points, -1).astype(np.float64)
+        along = np.hstack([self._along_coefficients, self._propagated(modes)])
         reading = transpose.transpose_dot(transpose.dot(modes)) if modes.shape[1] else modes
         reading *= np.sqrt(1.0 + posterior.gains) - 1.0
-        return _System(joint.extend(transpose), along.astype(np.float32), reading.T.astype(np.float32))
+        return _System(
+            joint.extend(transpose), along.astype(np.float32), reading.T.astype(np.float32), *self._correction()
+        )
+
+    def _correction(self) -> tuple[Any, Columns]:
+        """A, means over compact regions of the new points, and G: draws + G A draws have the right covariance of these.
+
+        The factor may be off in smooth directions. With C for the covariance of A g, as it should be, and C̃ as the
+        factor has it, G = Cov(g, A g) C̃⁻¹ (R R̃⁻¹ − I), C = R Rᵀ and C̃ = R̃ R̃ᵀ.
+        """
+        m = len(self.Z)
+        count = min(_REGIONS, m)
+        region = np.empty(m, np.int64)
+        region[build_tree(self.prior.kernel.coordinates(self.Z)).rows] = np.arange(m) * count // m
+        sums = scipy.sparse.csr_array((1.0 / np.bincount(region)[region], (region, np.arange(m))), shape=(count, m))
+        A = sums.toarray().T
+        posterior: Any = self.posterior
+        exact, across = self.covariance(A), self._across(A, posterior.covariance_times)
+        found = A.T @ across
+        try:
+            root, own = np.linalg.cholesky(exact), np.linalg.cholesky(found)
+        except np.linalg.LinAlgError:  # regions on top of each other
+            return sums, np.zeros((m, count))
+        moved = np.linalg.solve(own.T, root.T).T - np.eye(count)
+        return sums, across @ np.linalg.solve(found, moved)
 
 
 @dataclass(frozen=True)
@@ -170,8 +207,11 @@ class _System:
     matrix : T, with T⁻¹ε a draw but for the mean's coefficients and the posterior's modes.
     along : (M, p + r): how the new points follow these.
     of_modes : (r, N): what a draw at the old points, times this, is moved along the modes.
+    regions, of_regions : A (R, M) and G (M, R) of `JointSampler._correction`.
     """
 
     matrix: Triangular
     along: NDArray[np.float32]
     of_modes: NDArray[np.float32]
+    regions: Any
+    of_regions: Columns

@@ -113,7 +113,7 @@ def cost(rows: int, cells: int, seed: int = 0) -> list[list[object]]:
 
 def marginal_free(dist):
     """The same prediction, with nothing of the joint one found yet."""
-    for name in ("_prediction", "_system"):
+    for name in ("_prediction", "_system", "_along_coefficients"):
         vars(dist.joint).pop(name, None)
     return dist
 

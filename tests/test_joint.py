@@ -262,7 +262,7 @@ def test_classes_are_drawn_together():
 
 
 def exact_covariance(kernel, X, noise, Z, basis=None):
-    """Of f at Z given observations with variances `noise` at X; `basis`, at X and Z, has coefficients with flat priors."""
+    """Of f at Z given observations at X, variances `noise`; coefficients of `basis` (at X, at Z) have flat priors."""
     precision = np.linalg.inv(kernel(X, X) + np.diag(np.broadcast_to(noise, len(X))))
     gain = kernel(Z, X) @ precision
     C = kernel(Z, Z) - gain @ kernel(X, Z)

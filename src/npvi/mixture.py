@@ -82,10 +82,12 @@ class MixturePredictive(Predictive):
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         return np.concatenate([part.joint_latent_sample(count, rng) for part, count, rng in self._shares(n, seed)])
 
-    def _responses(self, n: int, seed: Any) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
+    def _responses(
+        self, n: int, seed: Any, rough: bool = False
+    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
         start = 0
         for part, count, rng in self._shares(n, seed):
-            for draws, rows, f, y in part._responses(count, rng):
+            for draws, rows, f, y in part._responses(count, rng, rough):
                 yield slice(start + draws.start, start + draws.stop), rows, f, y
             start += count
 

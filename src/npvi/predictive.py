@@ -22,7 +22,7 @@ from npvi.reach import Reach
 __all__ = ["NormalTotal", "Predictive", "Total", "two_streams"]
 
 #: joint draws of f held at a time, over all rows, and responses drawn at a time
-_LATENT, _RESPONSES = 2**24, 2**20
+_LATENT, _RESPONSES = 2**24, 2**17
 #: fewest and most draws of a total by default, and numbers that they have in all between the two
 _DRAWS, _DRAWN = (256, 4096), 2**26
 #: most rows of a covariance matrix
@@ -320,10 +320,11 @@ class Predictive:
             return NormalTotal(means, deviations, shares, level, n, seed)
         slopes = self._slopes() if self._has_covariance else None
         totals, linear = np.zeros(n), np.zeros(n)
-        for draws, rows, f, y in self._joint_draws(n, seed, of):
+        for draws, rows, f, y in self._joint_draws(n, seed, of, rough=slopes is not None):
             totals[draws] += y @ weights[rows]
             if slopes is not None:
-                linear[draws] += (weights[rows] * slopes[rows]) @ (f - self.latent_mean[rows, None])
+                by = weights[rows] * slopes[rows]
+                linear[draws] += by @ f - by @ self.latent_mean[rows]
         if slopes is None:
             return Total(totals, level)
         variance = float(self._covariance((weights * slopes)[:, None])[0, 0])
@@ -379,12 +380,14 @@ class Predictive:
     def _mean_at(self, latent_mean: np.ndarray) -> np.ndarray:
         return predictive_moments(self.likelihood, latent_mean, self._var_with_nugget, self.row)[0]
 
-    def _joint_draws(self, n: int, seed: Any, of: str) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
+    def _joint_draws(
+        self, n: int, seed: Any, of: str, rough: bool
+    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
         """Joint draws piece by piece: which draws, which rows, f (rows, draws), and y or E[y | f] (draws, rows)."""
         if of == "response":
-            yield from self._responses(n, seed)
+            yield from self._responses(n, seed, rough)
             return
-        for draws, f in self._surfaces(n, two_streams(seed)[0]):
+        for draws, f in self._surfaces(n, two_streams(seed)[0], rough):
             step = max(1, _RESPONSES // f.shape[1])
             for start in range(0, len(self), step):
                 rows = slice(start, start + step)
@@ -394,10 +397,12 @@ class Predictive:
                 row = {name: np.repeat(values[rows], f.shape[1]) for name, values in self.row.items()}
                 yield draws, rows, piece, predictive_moments(self.likelihood, *flat, row)[0].reshape(piece.shape).T
 
-    def _responses(self, n: int, seed: Any) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
+    def _responses(
+        self, n: int, seed: Any, rough: bool = False
+    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
         """Joint draws of y piece by piece: which draws, which rows, f (rows, draws), and y (draws, rows)."""
         latent, noise = two_streams(seed)
-        for draws, f in self._surfaces(n, latent):
+        for draws, f in self._surfaces(n, latent, rough):
             step = max(1, _RESPONSES // f.shape[1])
             for start in range(0, len(self), step):
                 rows = slice(start, start + step)
@@ -410,17 +415,18 @@ class Predictive:
         nugget = self.nugget if self.nugget.ndim == 0 else self.nugget[rows]
         return f + np.sqrt(nugget) * rng.standard_normal(f.shape) if np.any(nugget > 0.0) else f
 
-    def _surfaces(self, n: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.ndarray]]:
-        """Joint draws of f, shape (rows, draws), a few draws at a time."""
+    def _surfaces(self, n: int, rng: np.random.Generator, rough: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
+        """Joint draws of f, shape (rows, draws), a few draws at a time; rough ones for those who know sums better."""
         if self.joint is None:
             raise ValueError(
                 "joint draws need `joint`, which this Predictive was made without: take the one that "
                 "model.predict_dist(X) returns, or use `sample`, which draws every row on its own"
             )
+        made = getattr(self.joint, "rough", self.joint) if rough else self.joint
         step = max(1, _LATENT // max(1, len(self)))
         for start in range(0, n, step):
             stop = min(n, start + step)
-            yield slice(start, stop), self.joint(stop - start, rng)
+            yield slice(start, stop), made(stop - start, rng)
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:

@@ -113,9 +113,11 @@ class VaryingNoisePredictive(MixturePredictive):
     _total, _default_draws = Predictive._total, Predictive._default_draws
     _normal = False  # type: ignore[assignment]
 
-    def _responses(self, n: int, seed: Any) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
+    def _responses(
+        self, n: int, seed: Any, rough: bool = False
+    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
         latent, noise = two_streams(seed)
-        for draws, f in self._surfaces(n, latent):
+        for draws, f in self._surfaces(n, latent, rough):
             assert self.joint_log_noise is not None  # where there is the one there is the other
             g = self.joint_log_noise(f.shape[1], noise)
             y = self.likelihood.sample(noise, self._with_nugget(f.T, slice(None), noise), noise_variance=_exp(g.T))

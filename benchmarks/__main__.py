@@ -21,6 +21,7 @@ _NAMES = (
     "splits",
     "links",
     "quantiles",
+    "totals",
     "calibration",
     "recovery",
     "growth",

@@ -12,11 +12,14 @@ from npvi import GPClassifier, GPRegressor
 from npvi.graph import build_graph
 from npvi.joint import JointPrediction, JointSampler
 from npvi.kernels import RBF, Linear, Matern12, Matern32
-from npvi.likelihoods import Gaussian
+from npvi.likelihoods import Gaussian, Poisson
+from npvi.mixture import MixturePredictive
 from npvi.parallel import threads
 from npvi.posteriors import FactorPosterior
+from npvi.predictive import Predictive
 from npvi.priors import NNGP
 from npvi.sparse import Triangular
+from npvi.varying_predictive import VaryingNoisePredictive
 
 rng = np.random.default_rng(0)
 SQUARE = rng.random((60, 2))
@@ -253,3 +256,126 @@ def test_classes_are_drawn_together():
     draws = model.predict_dist(X).joint_sample(5, seed=0)
     assert draws.shape == (5, 60)
     assert set(np.unique(draws)) <= {0.0, 1.0}
+
+
+# -- covariances and totals without draws -----------------------------------------------------------------------------
+
+
+def exact_covariance(kernel, X, noise, Z, basis=None):
+    """Of f at Z given observations at X, variances `noise`; coefficients of `basis` (at X, at Z) have flat priors."""
+    precision = np.linalg.inv(kernel(X, X) + np.diag(np.broadcast_to(noise, len(X))))
+    gain = kernel(Z, X) @ precision
+    C = kernel(Z, Z) - gain @ kernel(X, Z)
+    if basis is not None:
+        left = basis[1] - gain @ basis[0]
+        C += left @ np.linalg.inv(basis[0].T @ precision @ basis[0]) @ left.T
+    return C
+
+
+@pytest.mark.parametrize("kernel", [Matern12(length_scale=0.3), RBF(length_scale=0.2)], ids=repr)
+def test_adjoint_is_the_transpose_of_propagate(kernel):
+    prior = nngp(SQUARE, 9, kernel, 0.1)
+    joint = JointPrediction(prior, NEW, 7)
+    rng = np.random.default_rng(0)
+    weights, f, noise = rng.standard_normal((80, 3)), rng.standard_normal((60, 2)), rng.standard_normal((80, 2))
+    old, new = joint.adjoint(weights)
+    np.testing.assert_allclose(old.T @ f + new.T @ noise, weights.T @ joint.propagate(f, noise.copy()), atol=1e-10)
+    # and a triangular system of all points makes the same of noise
+    own = Triangular(prior.graph, prior.root.diagonal, prior.root.edges)
+    both = joint.extend(own).solve(np.concatenate([f, noise[joint.visit]]))
+    np.testing.assert_allclose(both[60:], joint.propagate(own.solve(f), noise.copy())[joint.visit], atol=1e-8)
+
+
+LATTICE = np.stack(np.meshgrid(np.arange(20) + 0.5, np.arange(20) + 0.5), axis=-1).reshape(-1, 2)
+REGION = np.where(LATTICE[:, 0] < 8.0, 1.0, 0.2)
+
+
+@pytest.mark.parametrize(("n", "method"), [(150, "full"), (1100, "full"), (150, "npvi")])
+@pytest.mark.parametrize("scale", [2.0, 10.0])
+def test_covariances_and_totals_are_the_exact_ones(n, method, scale):
+    rng = np.random.default_rng(1)
+    X, noise = 20.0 * rng.random((n, 2)), 0.5
+    y = np.sin(X[:, 0] / 3.0) + 0.1 * X[:, 1] + np.sqrt(noise) * rng.standard_normal(n)
+    settings = {"method": method, "n_neighbors": 149 if method == "npvi" else 20, "mean": "constant"}
+    model = GPRegressor(Gaussian(noise), Matern32(length_scale=scale), nugget=1e-6, learn=False, **settings).fit(X, y)
+    dist = model.predict_dist(LATTICE)
+    ones = (np.ones((n, 1)), np.ones((400, 1)))
+    C = exact_covariance(lambda A, B: oracle.matern32(A, B, scale), X, noise, LATTICE, ones)
+    assert np.abs(dist.joint_covariance() - C).max() < 0.06 * C.diagonal().max()
+    W = np.column_stack([REGION, np.ones(400)])
+    np.testing.assert_allclose(dist.joint_covariance(W), W.T @ C @ W, rtol=0.02)
+    latent, total = dist.latent_total(REGION), dist.total(REGION)
+    assert latent.mean == pytest.approx(REGION @ dist.latent_mean) == total.mean
+    assert latent.std == pytest.approx(np.sqrt(REGION @ C @ REGION), rel=0.01)
+    expected = np.sqrt(REGION @ C @ REGION + (noise + 1e-6) * REGION @ REGION)
+    assert total.std == pytest.approx(expected, rel=0.01)
+    assert dist.total(REGION, of="mean").std == pytest.approx(latent.std)
+    assert total.quantile(0.975) == pytest.approx(total.mean + 1.959964 * total.std)
+    # and so do draws, whose smooth directions the posterior's factor alone would get wrong
+    sums = dist.joint_latent_sample(4000, seed=0) @ W
+    np.testing.assert_allclose(sums.std(axis=0), np.sqrt(np.diag(W.T @ C @ W)), rtol=0.05)
+
+
+@pytest.mark.parametrize("n", [200, 1200])
+def test_totals_of_counts(n):
+    """Against brute force with the dense posterior at the fit's own site precisions."""
+    rng = np.random.default_rng(2)
+    X = 20.0 * rng.random((n, 2))
+    counts = rng.poisson(np.exp(np.sin(X[:, 0] / 3.0)))
+    model = GPRegressor(Poisson(), Matern32(length_scale=4.0), nugget=0.05, learn=False).fit(X, counts)
+    dist = model.predict_dist(LATTICE, exposure=np.full(400, 2.0))
+    noise = 1.0 / model.posterior_.site_precision + 0.05
+    ones = (np.ones((n, 1)), np.ones((400, 1)))
+    C = exact_covariance(lambda A, B: oracle.matern32(A, B, 4.0), model.prior_.X, noise, LATTICE, ones)
+    root = np.linalg.cholesky(C + 1e-9 * np.eye(400))
+    means = 2.0 * np.exp(dist.latent_mean[:, None] + 0.025 + root @ rng.standard_normal((400, 20_000)))
+    of_mean = (REGION @ means).std()
+    given = means + means**2 * np.expm1(0.05)  # of one response, its nugget included
+    of_response = np.sqrt(of_mean**2 + (REGION**2 @ given).mean())
+    for seed in range(2):
+        total, mean = (dist.total(REGION, n=1000, seed=seed, of=of) for of in ("response", "mean"))
+        assert total.mean == mean.mean == pytest.approx(REGION @ dist.mean)
+        assert mean.std == pytest.approx(of_mean, rel=0.03)
+        assert total.std == pytest.approx(of_response, rel=0.03)
+        np.testing.assert_allclose(mean.draws.std(), mean.std, rtol=0.04)
+        expected = np.quantile(REGION @ means, [0.05, 0.95]) - (REGION @ means).mean()
+        np.testing.assert_allclose(np.array(mean.interval(0.9)) - mean.mean, expected, atol=0.12 * of_mean)
+
+
+def test_totals_of_mixtures_and_of_noise_that_varies():
+    X, y, Z = smooth_data(120, 60)
+    model = GPRegressor(Gaussian(0.1), Matern32(length_scale=0.4), nugget=0.01, learn=False)
+    other = GPRegressor(Gaussian(0.1), Matern12(length_scale=0.4), nugget=0.01, learn=False)
+    parts = [m.fit(X, y).predict_dist(Z) for m in (model, other)]
+    mixed = MixturePredictive(parts, [0.3, 0.7])
+    C, sums = [part.joint_covariance() for part in parts], [part.latent_mean.sum() for part in parts]
+    between = 0.21 * (sums[0] - sums[1]) ** 2
+    variance = 0.3 * C[0].sum() + 0.7 * C[1].sum() + between
+    assert mixed.latent_total().std == pytest.approx(np.sqrt(variance))
+    assert mixed.joint_covariance().sum() == pytest.approx(variance)
+    total = mixed.total(n=4000, seed=0)
+    assert total.std == pytest.approx(np.sqrt(variance + 60 * 0.11))
+    assert np.mean(total.draws <= total.quantile(0.9)) == pytest.approx(0.9, abs=0.02)
+    about = (Gaussian(1e-9), parts[0].latent_mean, parts[0].latent_var, np.full(60, -2.0), np.full(60, 0.3))
+    joint = parts[0].joint
+    varying = VaryingNoisePredictive(*about, joint, lambda n, rng: rng.normal(-2.0, np.sqrt(0.3), (60, n)), nugget=0.01)
+    total = varying.total(n=4000, seed=0)
+    assert total.std == pytest.approx(np.sqrt(C[0].sum() + 60 * (0.01 + np.exp(-2.0 + 0.15))), rel=0.02)
+    assert varying.latent_total().std == pytest.approx(np.sqrt(C[0].sum()))
+
+
+def test_what_covariances_need():
+    X, y, Z = smooth_data(60, 30)
+    dist = GPRegressor(Gaussian(0.1), Matern32(length_scale=0.4), learn=False).fit(X, y).predict_dist(Z)
+    with pytest.raises(ValueError, match="one row for each of 30"):
+        dist.joint_covariance(np.ones(30))
+    with pytest.raises(ValueError, match="of must be 'response' or 'mean'"):
+        dist.total(of="f")
+    bare = Predictive(Gaussian(0.1), np.zeros(10_001), np.ones(10_001))
+    with pytest.raises(ValueError, match=r"10001 rows would be a matrix of 0\.8 GB.*latent_total"):
+        bare.joint_covariance()
+    with pytest.raises(ValueError, match="need the training rows"):
+        bare.latent_total()
+    total = dist.total(n=50, seed=3)
+    again = pickle.loads(pickle.dumps(dist)).total(n=50, seed=3)
+    np.testing.assert_array_equal(total.draws, again.draws)

@@ -12,10 +12,13 @@ from scipy.special import logsumexp
 
 from npvi.likelihoods.quantiles import smallest_reaching
 from npvi.likelihoods.root_finding import Start
-from npvi.predictive import Predictive
+from npvi.predictive import NormalTotal, Predictive, Total
 from npvi.reach import Reach
 
 __all__ = ["MixturePredictive"]
+
+#: draws of a part from which moments of a total are taken
+_FEWEST = 32
 
 
 class MixturePredictive(Predictive):
@@ -79,12 +82,48 @@ class MixturePredictive(Predictive):
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         return np.concatenate([part.joint_latent_sample(count, rng) for part, count, rng in self._shares(n, seed)])
 
-    def _responses(self, n: int, seed: Any) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    def _responses(
+        self, n: int, seed: Any, rough: bool = False
+    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
         start = 0
         for part, count, rng in self._shares(n, seed):
-            for draws, rows, y in part._responses(count, rng):
-                yield slice(start + draws.start, start + draws.stop), rows, y
+            for draws, rows, f, y in part._responses(count, rng, rough):
+                yield slice(start + draws.start, start + draws.stop), rows, f, y
             start += count
+
+    def _covariance(self, weights: np.ndarray | None) -> np.ndarray:
+        sums = [part.latent_mean if weights is None else weights.T @ part.latent_mean for part in self.parts]
+        mean = sum(w * part for w, part in zip(self.weights, sums))
+        covariances = [part._covariance(weights) for part in self.parts]
+        return sum(  # type: ignore[return-value]
+            w * (C + np.outer(own - mean, own - mean)) for w, C, own in zip(self.weights, covariances, sums)
+        )
+
+    def _latent_totals(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        found = [part._latent_totals(weights) for part in self.parts]
+        means, deviations = (np.concatenate([one[k] for one in found]) for k in (0, 1))
+        return means, deviations, np.concatenate([w * one[2] for w, one in zip(self.weights, found)])
+
+    def _total(self, weights: np.ndarray, level: float, n: int, seed: Any, of: str) -> Total:
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(n, self.weights)
+        found = [
+            part._total(weights, level, max(int(count), _FEWEST), np.random.default_rng(rng.integers(2**63)), of)
+            for part, count in zip(self.parts, counts)
+        ]
+        if all(isinstance(one, NormalTotal) for one in found):
+            means, deviations, shares = self._normals(found)
+            return NormalTotal(means, deviations, shares, level, n, rng)
+        draws = np.concatenate([one.draws[:count] for one, count in zip(found, counts)])
+        mean, var = _moments([(np.array(one.mean), np.array(one.std**2)) for one in found], self.weights)
+        return Total(draws, level, float(mean), float(np.sqrt(var)))
+
+    def _normals(self, found: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        means, deviations = (np.concatenate([getattr(one, name) for one in found]) for name in ("means", "deviations"))
+        return means, deviations, np.concatenate([w * one.shares for w, one in zip(self.weights, found)])
+
+    def _default_draws(self) -> int:
+        return min(part._default_draws() for part in self.parts)
 
     def _shares(
         self, n: int, seed: int | np.random.Generator | None

@@ -49,9 +49,9 @@ class Predicts:
         -------
         Predictive
             with ``mean``, ``var``, ``std``, ``quantile(q)``, ``interval(level)``, ``log_prob(y)``, ``sample(n, seed)``,
-            ``latent_mean`` and ``latent_var`` (of f, without the nugget) of each row, and ``joint_sample(n, seed)`` and
-            ``total(weights)`` of all rows together and ``reach``, how far they are from the data (which the baselines
-            don't have).
+            ``latent_mean`` and ``latent_var`` (of f, without the nugget) of each row; ``joint_sample(n, seed)``,
+            ``total(weights)``, ``latent_total(weights)`` and ``joint_covariance()`` of all rows together, and
+            ``reach``, how far they are from the data (which the baselines don't have).
         """
         check_is_fitted(self, "posterior_")
         X = validation.check_inputs(self, X, reset=False)

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from npvi.graph.checks import check_count
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.distribution import predictive_cdf
+from npvi.likelihoods.gaussian import Gaussian
 from npvi.likelihoods.moments import predictive_moments
 from npvi.likelihoods.quantiles import predictive_quantile
 from npvi.likelihoods.rows_cdf import RowsCdf
 from npvi.reach import Reach
 
-__all__ = ["Predictive", "Total", "two_streams"]
+__all__ = ["NormalTotal", "Predictive", "Total", "two_streams"]
 
 #: joint draws of f held at a time, over all rows, and responses drawn at a time
-_LATENT, _RESPONSES = 2**24, 2**20
+_LATENT, _RESPONSES = 2**24, 2**17
+#: fewest and most draws of a total by default, and numbers that they have in all between the two
+_DRAWS, _DRAWN = (256, 4096), 2**26
+#: most rows of a covariance matrix
+_LARGEST_COVARIANCE = 10_000
+#: of differences, in standard deviations of f
+_STEP = 0.01
 
 
 class Predictive:
     """The distribution of y at each row: f ~ N(latent_mean, latent_var), e ~ N(0, nugget) and y ~ likelihood(f + e).
 
     f is a surface, which all rows at a place have in common; the nugget e is of a single new row. What is about f
-    (``latent_mean``, ``latent_var``, ``joint_latent_sample``, ``reach``) is without the nugget. What is about
+    (``latent_mean``, ``latent_var``, ``joint_covariance``, ``latent_total``, ``joint_latent_sample``, ``reach``) is
+    without the nugget. What is about
     responses (``mean``, ``var``, ``quantile``, ``interval``, ``log_prob``, ``cdf``, ``sample``, ``joint_sample``,
     ``total``) is an integral over both. Nothing is computed before it is asked for, and moments are computed once.
 
@@ -158,8 +166,7 @@ class Predictive:
         >>> lower.round(2), upper.round(2)
         (array([-1.96]), array([1.96]))
         """
-        if not 0.0 <= level <= 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        _check_level(level)
         return self._quantile(0.5 * (1.0 - level)), self._quantile(0.5 * (1.0 + level))
 
     def log_prob(self, y: Any) -> np.ndarray:
@@ -193,7 +200,7 @@ class Predictive:
         (4, 3)
         """
         out = np.empty((check_count(n, "n"), len(self)))
-        for draws, rows, y in self._responses(n, seed):
+        for draws, rows, _, y in self._responses(n, seed):
             out[draws, rows] = y
         return out
 
@@ -205,16 +212,36 @@ class Predictive:
             out[draws] = f.T
         return out
 
-    def total(
-        self,
-        weights: Any = None,
-        level: float = 0.9,
-        n: int = 500,
-        seed: int | np.random.Generator | None = None,
-    ) -> Total:
-        """The distribution of Σ weights · y over all rows, such as the birds in a county.
+    def joint_covariance(self, weights: Any = None) -> np.ndarray:
+        """The covariance of f between all rows, without the nugget; or of weighted sums of f, weights (rows, R).
 
-        Surfaces are drawn a few at a time, so that memory stays bounded however many rows there are.
+        Nothing is drawn: each sum takes one solve with the posterior's factor. Shape (rows, rows), or (R, R).
+
+        >>> from npvi import GPRegressor
+        >>> X = np.linspace(0.0, 6.0, 50)[:, None]
+        >>> dist = GPRegressor(n_neighbors=10).fit(X, np.sin(X[:, 0])).predict_dist([[7.0], [7.1], [9.0]])
+        >>> C = dist.joint_covariance()
+        >>> bool(C[0, 1] > 0.99 * np.sqrt(C[0, 0] * C[1, 1]))  # neighbours go together
+        True
+        >>> np.allclose(dist.joint_covariance(np.ones((3, 1))), C.sum())
+        True
+        """
+        count = len(self)
+        if weights is not None:
+            weights = np.ascontiguousarray(weights, dtype=np.float64)
+            if weights.ndim != 2 or len(weights) != len(self) or not np.isfinite(weights).all():
+                raise ValueError(f"weights must be finite, with one row for each of {len(self)} and a column per sum")
+            count = weights.shape[1]
+        if count > _LARGEST_COVARIANCE:
+            raise ValueError(
+                f"the covariance of {count} rows would be a matrix of {8e-9 * count**2:.1f} GB: at most "
+                f"{_LARGEST_COVARIANCE} are taken. Predict fewer rows, or give weights of some sums, (rows, sums); "
+                "latent_total(weights) has the variance of one"
+            )
+        return self._covariance(weights)
+
+    def latent_total(self, weights: Any = None, level: float = 0.9) -> NormalTotal:
+        """The distribution of Σ weights · f over all rows, without nuggets and noise: normal, and by one solve.
 
         Parameters
         ----------
@@ -222,8 +249,44 @@ class Predictive:
             1 for every row where not given; 1 / rows gives the mean over rows.
         level : float
             Probability of ``interval()``.
-        n : int
-            Number of draws. The ends of a 90 % interval are then known to about 2/√n of a standard deviation.
+
+        >>> from npvi import GPRegressor
+        >>> X = np.linspace(0.0, 6.0, 50)[:, None]
+        >>> GPRegressor(n_neighbors=10).fit(X, np.sin(X[:, 0])).predict_dist(X).latent_total().std < 0.1
+        True
+        """
+        _check_level(level)
+        means, deviations, shares = self._latent_totals(self._check_weights(weights))
+        return NormalTotal(means, deviations, shares, level)
+
+    def total(
+        self,
+        weights: Any = None,
+        level: float = 0.9,
+        n: int | None = None,
+        seed: int | np.random.Generator | None = None,
+        of: str = "response",
+    ) -> Total:
+        """The distribution of Σ weights · y over all rows, such as the birds in a county.
+
+        With Gaussian noise it is normal, and nothing is drawn. Else surfaces are drawn, a few at a time, so that memory
+        stays bounded however many rows there are. The part of the sum that is linear in f has a known distribution, and
+        is given exactly that: only what is left of the sum, and the noise of responses, comes from the draws alone. Of
+        its variance a share of √(2/n) is uncertain, of the linear part's nothing.
+
+        Parameters
+        ----------
+        weights : (rows,) numbers, optional
+            1 for every row where not given; 1 / rows gives the mean over rows.
+        level : float
+            Probability of ``interval()``.
+        n : int, optional
+            Number of draws; by default from 256 to 4096, fewer where there are many rows. The ends of a 90 % interval
+            are then known to about 2 √(share/n) of a standard deviation, `share` being that of the variance which
+            isn't linear in f.
+        seed : of the draws
+        of : {"response", "mean"}
+            With "mean" the sum of E[y | f]: what the surface itself is uncertain about, without noise and nuggets.
 
         Returns
         -------
@@ -239,47 +302,131 @@ class Predictive:
         >>> lower, upper = total.interval()
         >>> bool(lower < 50 * 1.5 < upper)
         True
+        >>> bool(model.predict_dist(X).total(seed=0, of="mean").std < total.std)
+        True
         """
-        check_count(n, "n")
-        if not 0.0 <= level <= 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        _check_level(level)
+        if of not in ("response", "mean"):
+            raise ValueError(f"of must be 'response' or 'mean', got {of!r}")
+        weights = self._check_weights(weights)
+        n = self._default_draws() if n is None else check_count(n, "n")
+        return self._total(weights, level, n, seed, of)
+
+    def _total(self, weights: np.ndarray, level: float, n: int, seed: Any, of: str) -> Total:
+        if self._normal and self._has_covariance:
+            means, deviations, shares = self._latent_totals(weights)
+            if of == "response":
+                deviations = np.sqrt(deviations**2 + weights**2 @ (self.var - self.latent_var))
+            return NormalTotal(means, deviations, shares, level, n, seed)
+        slopes = self._slopes() if self._has_covariance else None
+        totals, linear = np.zeros(n), np.zeros(n)
+        for draws, rows, f, y in self._joint_draws(n, seed, of, rough=slopes is not None):
+            totals[draws] += y @ weights[rows]
+            if slopes is not None:
+                by = weights[rows] * slopes[rows]
+                linear[draws] += by @ f - by @ self.latent_mean[rows]
+        if slopes is None:
+            return Total(totals, level)
+        variance = float(self._covariance((weights * slopes)[:, None])[0, 0])
+        mean = float(weights @ self._moments[0])
+        return _with_linear_part(totals, linear, variance, mean, level)
+
+    def _default_draws(self) -> int:
+        size = getattr(self.joint, "n_points", len(self))
+        return int(np.clip(_DRAWN // max(1, size), *_DRAWS))
+
+    def _check_weights(self, weights: Any) -> np.ndarray:
         weights = np.ones(len(self)) if weights is None else np.asarray(weights, dtype=np.float64)
         if weights.shape != (len(self),) or not np.isfinite(weights).all():
             raise ValueError(
                 f"weights must be one finite number per row, {len(self)} in all; got "
                 f"{'NaN or infinity' if weights.shape == (len(self),) else f'shape {weights.shape}'}"
             )
-        totals = np.zeros(n)
-        for draws, rows, y in self._responses(n, seed):
-            totals[draws] += y @ weights[rows]
-        return Total(totals, level)
+        return weights
 
-    def _responses(self, n: int, seed: Any) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """Joint draws of y piece by piece: which draws, which rows, and the responses."""
+    @property
+    def _normal(self) -> bool:
+        """Whether responses are normal given f, with means f."""
+        return type(self.likelihood) is Gaussian
+
+    @property
+    def _has_covariance(self) -> bool:
+        return hasattr(self.joint, "covariance")
+
+    def _covariance(self, weights: np.ndarray | None) -> np.ndarray:
+        if not self._has_covariance:
+            raise ValueError(
+                "covariances of rows need the training rows, which this Predictive was made without: take the one that "
+                "model.predict_dist(X) of a GPRegressor or GPClassifier returns"
+            )
+        return self.joint.covariance(weights)  # type: ignore[union-attr]
+
+    def _latent_totals(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means, standard deviations and shares of the normal distributions that Σ weights · f is made of."""
+        variance = float(self._covariance(weights[:, None])[0, 0])
+        return np.array([weights @ self.latent_mean]), np.array([np.sqrt(max(variance, 0.0))]), np.ones(1)
+
+    def _slopes(self) -> np.ndarray | None:
+        """E ∂E[y | f]/∂f of each row: the coefficients of the best linear function of f. None where there are none."""
+        step = _STEP * np.sqrt(self._var_with_nugget) + 1e-6
+        try:
+            above, below = (self._mean_at(self.latent_mean + sign * step) for sign in (1.0, -1.0))
+        except NotImplementedError:  # a user's own class without moments
+            return None
+        with np.errstate(invalid="ignore", over="ignore"):
+            slopes = (above - below) / (2.0 * step)
+        return slopes if np.isfinite(slopes).all() else None
+
+    def _mean_at(self, latent_mean: np.ndarray) -> np.ndarray:
+        return predictive_moments(self.likelihood, latent_mean, self._var_with_nugget, self.row)[0]
+
+    def _joint_draws(
+        self, n: int, seed: Any, of: str, rough: bool
+    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
+        """Joint draws piece by piece: which draws, which rows, f (rows, draws), and y or E[y | f] (draws, rows)."""
+        if of == "response":
+            yield from self._responses(n, seed, rough)
+            return
+        for draws, f in self._surfaces(n, two_streams(seed)[0], rough):
+            step = max(1, _RESPONSES // f.shape[1])
+            for start in range(0, len(self), step):
+                rows = slice(start, start + step)
+                piece = f[rows]
+                nugget = self.nugget if self.nugget.ndim == 0 else self.nugget[rows, None]
+                flat = (piece.ravel(), np.broadcast_to(nugget, piece.shape).ravel())
+                row = {name: np.repeat(values[rows], f.shape[1]) for name, values in self.row.items()}
+                yield draws, rows, piece, predictive_moments(self.likelihood, *flat, row)[0].reshape(piece.shape).T
+
+    def _responses(
+        self, n: int, seed: Any, rough: bool = False
+    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
+        """Joint draws of y piece by piece: which draws, which rows, f (rows, draws), and y (draws, rows)."""
         latent, noise = two_streams(seed)
-        for draws, f in self._surfaces(n, latent):
+        for draws, f in self._surfaces(n, latent, rough):
             step = max(1, _RESPONSES // f.shape[1])
             for start in range(0, len(self), step):
                 rows = slice(start, start + step)
                 row = {name: values[rows] for name, values in self.row.items()}
-                yield draws, rows, self.likelihood.sample(noise, self._with_nugget(f[rows].T, rows, noise), **row)
+                y = self.likelihood.sample(noise, self._with_nugget(f[rows].T, rows, noise), **row)
+                yield draws, rows, f[rows], y
 
     def _with_nugget(self, f: np.ndarray, rows: slice, rng: np.random.Generator) -> np.ndarray:
         """f (draws, rows) and a nugget of its own for each."""
         nugget = self.nugget if self.nugget.ndim == 0 else self.nugget[rows]
         return f + np.sqrt(nugget) * rng.standard_normal(f.shape) if np.any(nugget > 0.0) else f
 
-    def _surfaces(self, n: int, rng: np.random.Generator) -> Iterator[tuple[slice, np.ndarray]]:
-        """Joint draws of f, shape (rows, draws), a few draws at a time."""
+    def _surfaces(self, n: int, rng: np.random.Generator, rough: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
+        """Joint draws of f, shape (rows, draws), a few draws at a time; rough ones for those who know sums better."""
         if self.joint is None:
             raise ValueError(
                 "joint draws need `joint`, which this Predictive was made without: take the one that "
                 "model.predict_dist(X) returns, or use `sample`, which draws every row on its own"
             )
+        made = getattr(self.joint, "rough", self.joint) if rough else self.joint
         step = max(1, _LATENT // max(1, len(self)))
         for start in range(0, n, step):
             stop = min(n, start + step)
-            yield slice(start, stop), self.joint(stop - start, rng)
+            yield slice(start, stop), made(stop - start, rng)
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -299,7 +446,6 @@ class Predictive:
         return np.array(np.broadcast_to(y, (len(self),)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Total:
     """The distribution of a sum of responses, by its draws.
 
@@ -307,6 +453,7 @@ class Total:
     ----------
     draws : (n,)
     level : probability of ``interval()``
+    mean, std : where they are known better than the draws do, else the draws' own.
 
     Examples
     --------
@@ -317,18 +464,16 @@ class Total:
     array([25., 50.])
     """
 
-    draws: np.ndarray
-    level: float = 0.9
+    def __init__(
+        self, draws: np.ndarray, level: float = 0.9, mean: float | None = None, std: float | None = None
+    ) -> None:
+        self.level, self._draws = level, draws
+        self.mean = float(draws.mean()) if mean is None else mean
+        self.std = float(draws.std()) if std is None else std
 
     @property
-    def mean(self) -> float:
-        """Mean over the draws."""
-        return float(self.draws.mean())
-
-    @property
-    def std(self) -> float:
-        """Standard deviation over the draws."""
-        return float(self.draws.std())
+    def draws(self) -> np.ndarray:
+        return self._draws
 
     def quantile(self, q: float | Sequence[float] | np.ndarray) -> Any:
         """The smallest draw that at least a part q of the draws doesn't exceed: a number, or an array for several q."""
@@ -338,13 +483,93 @@ class Total:
     def interval(self, level: float | None = None) -> tuple[float, float]:
         """The ends of the equal-tailed interval with probability `level`, by default the one asked for."""
         level = self.level if level is None else level
-        if not 0.0 <= level <= 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        _check_level(level)
         return self.quantile(0.5 * (1.0 - level)), self.quantile(0.5 * (1.0 + level))
 
     def __repr__(self) -> str:
         lower, upper = self.interval()
         return f"Total({self.mean:.6g} ± {self.std:.3g}, {100 * self.level:g} % from {lower:.6g} to {upper:.6g})"
+
+
+class NormalTotal(Total):
+    """The distribution of a sum that is normal, or a mixture of a few normal ones: nothing is drawn.
+
+    Parameters
+    ----------
+    means, deviations, shares : of the normal distributions; shares sum to 1.
+    level : probability of ``interval()``
+    n, seed : of ``draws``, made when they are asked for.
+
+    Examples
+    --------
+    >>> total = NormalTotal([10.0], [2.0])
+    >>> total
+    Total(10 ± 2, 90 % from 6.71029 to 13.2897)
+    >>> round(NormalTotal([0.0, 10.0], [1.0, 1.0], [0.5, 0.5]).quantile(0.75), 2)
+    10.0
+    """
+
+    def __init__(
+        self,
+        means: Any,
+        deviations: Any,
+        shares: Any = (1.0,),
+        level: float = 0.9,
+        n: int = 1000,
+        seed: int | np.random.Generator | None = None,
+    ) -> None:
+        self.level, self._n, self._seed = level, n, seed
+        self.means, self.deviations, self.shares = (
+            np.asarray(a, dtype=np.float64) for a in (means, deviations, shares)
+        )
+        self.mean = float(self.shares @ self.means)
+        self.std = float(np.sqrt(self.shares @ (self.deviations**2 + (self.means - self.mean) ** 2)))
+
+    @cached_property
+    def draws(self) -> np.ndarray:  # type: ignore[override]
+        """(n,) of them, shuffled."""
+        rng = np.random.default_rng(self._seed)
+        chosen = rng.choice(len(self.shares), size=self._n, p=self.shares)
+        return rng.normal(self.means[chosen], self.deviations[chosen])
+
+    def quantile(self, q: float | Sequence[float] | np.ndarray) -> Any:
+        """The number that the sum doesn't exceed with probability q, or an array for several q."""
+        q = np.asarray(q, dtype=np.float64)
+        if not np.all((q >= 0.0) & (q <= 1.0)):
+            raise ValueError(f"q must be from 0 to 1, got {q!r}")
+        ends = self.means[:, None] + self.deviations[:, None] * ndtri(q.reshape(1, -1))
+        lower, upper = ends.min(axis=0), ends.max(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for _ in range(60 if len(self.means) > 1 else 0):
+                middle = 0.5 * (lower + upper)
+                below = self.shares @ ndtr((middle - self.means[:, None]) / self.deviations[:, None]) < q.ravel()
+                lower, upper = np.where(below, middle, lower), np.where(below, upper, middle)
+        return float(upper[0]) if q.ndim == 0 else upper.reshape(q.shape)
+
+
+def _with_linear_part(totals: np.ndarray, linear: np.ndarray, variance: float, mean: float, level: float) -> Total:
+    """Draws of a sum whose part that is linear in f, `linear` in the draws, is known to be N(0, variance).
+
+    It has slopes with which the rest is uncorrelated with it, so that variances add up. In the draws it is replaced by
+    what normal numbers of the same ranks would be; the rest of each stays with its own.
+    """
+    n = len(totals)
+    rest = totals - linear
+    std = np.sqrt(variance + (rest.var(ddof=1) if n > 1 else 0.0))
+    spread = linear @ linear
+    along = float(linear @ totals / spread) if spread > 0.0 and n > 1 else 1.0
+    scores = ndtri((np.argsort(np.argsort(linear)) + 0.5) / n)
+    size = np.sqrt(np.mean(scores**2)) if n > 1 else 1.0
+    placed = np.sqrt(variance) * (scores / size if n > 1 else linear / max(np.sqrt(variance), 1e-300))
+    # where means are made by rare events few draws have seen them, and what these say of the slope holds for them
+    draws = totals + min(max(along, 0.0), 1.0) * (placed - linear)
+    good = np.isfinite(mean) and np.isfinite(std)
+    return Total(draws, level, mean, float(std)) if good else Total(draws, level)
+
+
+def _check_level(level: float) -> None:
+    if not 0.0 <= level <= 1.0:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}")
 
 
 def two_streams(seed: int | np.random.Generator | None) -> tuple[np.random.Generator, np.random.Generator]:

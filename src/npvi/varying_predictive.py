@@ -108,13 +108,20 @@ class VaryingNoisePredictive(MixturePredictive):
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         return Predictive.joint_latent_sample(self, n, seed)
 
-    def _responses(self, n: int, seed: Any) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    # f is one Gaussian, whatever the noise is
+    _covariance, _latent_totals = Predictive._covariance, Predictive._latent_totals
+    _total, _default_draws = Predictive._total, Predictive._default_draws
+    _normal = False  # type: ignore[assignment]
+
+    def _responses(
+        self, n: int, seed: Any, rough: bool = False
+    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
         latent, noise = two_streams(seed)
-        for draws, f in self._surfaces(n, latent):
+        for draws, f in self._surfaces(n, latent, rough):
             assert self.joint_log_noise is not None  # where there is the one there is the other
             g = self.joint_log_noise(f.shape[1], noise)
-            f = self._with_nugget(f.T, slice(None), noise)
-            yield draws, slice(None), self.likelihood.sample(noise, f, noise_variance=_exp(g.T))
+            y = self.likelihood.sample(noise, self._with_nugget(f.T, slice(None), noise), noise_variance=_exp(g.T))
+            yield draws, slice(None), f, y
 
 
 def _exp(g: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from npvi.categorical import CategoricalPredictive
+from npvi.estimators.latent import joint_neighbors
 from npvi.joint import JointSampler
 from npvi.parallel import threads
-from npvi.priors import Joint
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
@@ -30,22 +31,25 @@ class _ClassSampler:
 
     def __init__(self, model: BaseGP, latent: Latent) -> None:
         self._model, self._latent = model, latent
-        self._prediction: Joint | None = None
 
     def __call__(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """n draws, shape (rows, n, C)."""
+        return np.stack([sampler(n, rng) for sampler in self._samplers], axis=2)
+
+    @cached_property
+    def _samplers(self) -> list[JointSampler]:
         model, latent = self._model, self._latent
-        if self._prediction is None:
-            with threads(model.n_jobs):
-                self._prediction = model.prior_.joint(latent.places, model.n_neighbors)
         posteriors: Any = model.posterior_
         trends: Any = model.trend_
-        draws = []
+        neighbors = joint_neighbors(model)
+        with threads(model.n_jobs):
+            prediction = model.prior_.joint(latent.places, neighbors)
+        samplers = []
         for c, (posterior, trend) in enumerate(zip(posteriors.parts, trends.parts)):
             mean = np.ascontiguousarray(latent.mean[:, c])
             sampler = JointSampler(
-                model.prior_, posterior, latent.places, mean, model.n_neighbors, model.n_jobs, trend, latent.basis
+                model.prior_, posterior, latent.places, mean, neighbors, model.n_jobs, trend, latent.basis
             )
-            vars(sampler)["_prediction"] = self._prediction  # found once for all classes
-            draws.append(sampler(n, rng))
-        return np.stack(draws, axis=2)
+            vars(sampler)["_prediction"] = prediction  # found once for all classes
+            samplers.append(sampler)
+        return samplers

@@ -103,6 +103,13 @@ class PrecisionPosterior:
         along = self.modes.T @ A if len(self.gains) else np.zeros((0, A.shape[1]))
         return root.T @ root + along.T @ (self.gains[:, None] * along)
 
+    def covariance_times(self, A: NDArray[np.float64]) -> NDArray[np.float64]:
+        """V A for A of shape (N, M)."""
+        product = self.transpose.solve(self.transpose.transpose_solve(A))
+        if len(self.gains):
+            product += self.modes @ (self.gains[:, None] * (self.modes.T @ A))
+        return product
+
     def variance_beside(
         self,
         neighbors: NDArray[np.int32],

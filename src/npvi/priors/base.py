@@ -105,6 +105,15 @@ class Joint(Protocol):
         whether each new point has its own."""
         ...
 
+    def propagate(self, f: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """f at the new points (M, S) without nuggets, from f at the old points (N, S) and standard normal noise of as
+        many rows as `adjoint` says; it may overwrite the noise."""
+        ...
+
+    def adjoint(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The transpose of `propagate`: what sums over new points, weights (M, R), see of f and of the noise."""
+        ...
+
 
 class PrecisionFactor(Protocol):
     """A factor of P + W, exact or nearly so."""

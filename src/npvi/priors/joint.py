@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.compiling import compiled
+from npvi.graph import Graph
 from npvi.graph.grid import grid_order
 from npvi.graph.search import arrange, search
 from npvi.graph.tree import build_tree
 from npvi.kernels import diagonal
 from npvi.parallel import over_chunks
 from npvi.priors.conditionals import conditionals
+from npvi.sparse import Triangular
 
 if TYPE_CHECKING:
     from npvi.priors.nngp import NNGP
@@ -73,6 +75,7 @@ class JointPrediction:
         self._weights, variance = conditionals(
             prior.kernel, kept, points, self._neighbors, new, noisier=(n, nugget - kept)
         )
+        self._n_old = n
         self._deviation = np.sqrt(np.maximum(variance, 0.0))
         self.fresh_variance = nugget - kept
 
@@ -85,6 +88,40 @@ class JointPrediction:
             per_thread=1,
         )
         return noise
+
+    def adjoint(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What sums over the new points, weights (M, R), see of f and of the noise that `propagate` takes.
+
+        Returns
+        -------
+        (N, R) and (M, R) : weightsᵀ propagate(f, noise) is the first, transposed, times f and the second times noise.
+        """
+        noise = np.array(weights, dtype=np.float64, order="C")
+        old = np.zeros((self._n_old, noise.shape[1]))
+        over_chunks(
+            lambda a, b: _adjoint(a, b, self.visit, self._neighbors, self._weights, self._deviation, old, noise),
+            noise.shape[1],
+            grain=max(1, 16384 // len(noise)),
+            per_thread=1,
+        )
+        return old, noise
+
+    def extend(self, matrix: Triangular) -> Triangular:
+        """T on old and new points, in the order of `visit`, with T⁻¹ε what `propagate` makes of T_old⁻¹ε and ε."""
+        n, m = self._n_old, len(self.visit)
+        place = np.empty(m, np.int32)
+        place[self.visit] = np.arange(n, n + m, dtype=np.int32)
+        k = max(matrix.graph.n_neighbors, self._neighbors.shape[1])
+        parents, edges = np.full((n + m, k), -1, np.int32), np.zeros((n + m, k))
+        parents[:n, : matrix.graph.n_neighbors] = matrix.graph.parents
+        edges[:n, : matrix.graph.n_neighbors] = matrix.edges
+        width = self._neighbors.shape[1]
+        new = self._neighbors >= n
+        parents[n:, :width] = np.where(new, place[np.where(new, self._neighbors - n, 0)], self._neighbors)
+        scale = 1.0 / np.maximum(self._deviation, np.finfo(np.float32).tiny)
+        edges[n:, :width] = -self._weights * scale[:, None]
+        graph = Graph(np.arange(n + m), parents, np.arange(n + m, dtype=np.int32))
+        return Triangular(graph, np.concatenate([matrix.diagonal, scale]), edges)
 
     def draw(
         self,
@@ -213,3 +250,24 @@ def _propagate(start, stop, visit, neighbors, weights, deviation, f, x):
             else:
                 for r in range(start, stop):
                     x[i, r] += weight * x[j - n, r]
+
+
+@compiled
+def _adjoint(start, stop, visit, neighbors, weights, deviation, f, x):
+    """Columns [start, stop) of x: from weights of g to weights of the noise; f, zero at first, has those of f."""
+    n = len(f)
+    for t in range(len(visit) - 1, -1, -1):
+        i = visit[t]
+        for s in range(neighbors.shape[1]):
+            j = neighbors[t, s]
+            if j < 0:
+                break
+            weight = weights[t, s]
+            if j < n:
+                for r in range(start, stop):
+                    f[j, r] += weight * x[i, r]
+            else:
+                for r in range(start, stop):
+                    x[j - n, r] += weight * x[i, r]
+        for r in range(start, stop):
+            x[i, r] *= deviation[t]

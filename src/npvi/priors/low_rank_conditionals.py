@@ -56,6 +56,22 @@ class LowRankJoint:
     features: NDArray[np.float64]
     variance: NDArray[np.float64]
 
+    def propagate(self, f: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """f at the new points without their nuggets: linear in f (N, S) and in `noise` (M + rows, S)."""
+        said = self.prior.summary(f)
+        u = solve_triangular(self.prior.inner, said + noise[: len(said)], lower=True, trans="T")
+        return self.features @ u + self._deviation[:, None] * noise[len(said) :]
+
+    def adjoint(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What sums over the new points, weights (rows, R), see of f, (N, R), and of the noise, (M + rows, R)."""
+        said = solve_triangular(self.prior.inner, self.features.T @ weights, lower=True)
+        return self.prior.loadings @ said, np.concatenate([said, self._deviation[:, None] * weights])
+
+    @property
+    def _deviation(self) -> NDArray[np.float64]:
+        """Of a new point given u, without the nugget."""
+        return np.sqrt(np.maximum(self.variance - self.prior.nugget, 0.0))
+
     def draw(
         self,
         f: NDArray[np.float64],

@@ -1,6 +1,6 @@
 """The narrow module: the handful of sparse operations that every solver is written against."""
 
-from npvi.sparse.conjugate_gradients import Solution, conjugate_gradients
+from npvi.sparse.conjugate_gradients import Solution, conjugate_gradients, solve_columns
 from npvi.sparse.drawing import draw
 from npvi.sparse.factor import ZeroFillFactor, zero_fill_factor
 from npvi.sparse.lanczos import inverse_root
@@ -19,6 +19,7 @@ __all__ = [
     "draw",
     "inverse_root",
     "lower_half",
+    "solve_columns",
     "widened",
     "zero_fill_factor",
 ]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Solution", "conjugate_gradients"]
+__all__ = ["Solution", "conjugate_gradients", "solve_columns"]
 
 Vector = NDArray[np.float64]
+Columns = NDArray[np.float64]
 
 #: iterations without progress after which to give up
 _PATIENCE = 200
@@ -68,3 +69,38 @@ def conjugate_gradients(
         rz, rz_before = residual @ z, rz
         direction = z + (rz / rz_before) * direction
     return Solution(x, max_iterations, norm, False)
+
+
+def solve_columns(
+    matvec: Callable[[Columns], Columns],
+    rhs: Columns,
+    precondition: Callable[[Columns], Columns],
+    tolerance: float = 1e-6,
+    max_iterations: int = 100,
+) -> Columns | None:
+    """A⁻¹ rhs for many columns at once, each with its own conjugate gradients; None where some don't converge.
+
+    >>> A = np.array([[4.0, 1.0], [1.0, 3.0]])
+    >>> solve_columns(A.dot, np.array([[1.0, 0.0], [2.0, 0.0]]), lambda r: r).round(4)
+    array([[0.0909, 0.    ],
+           [0.6364, 0.    ]])
+    """
+    x, residual = np.zeros_like(rhs), rhs.copy()
+    goal = np.linalg.norm(rhs, axis=0)
+    z = precondition(residual)
+    direction, rz = z.copy(), np.einsum("ij,ij->j", residual, z)
+    for _ in range(max_iterations):
+        open_ = np.linalg.norm(residual, axis=0) > tolerance * goal
+        if not open_.any():
+            return x
+        product = matvec(direction)
+        curvature = np.einsum("ij,ij->j", direction, product)
+        if not np.all(curvature[open_] > 0.0):
+            return None
+        step = np.where(open_, rz / np.where(open_, curvature, 1.0), 0.0)
+        x += step * direction
+        residual -= step * product
+        z = precondition(residual)
+        rz, rz_before = np.einsum("ij,ij->j", residual, z), rz
+        direction = z + np.where(open_, rz / np.where(open_, rz_before, 1.0), 0.0) * direction
+    return None

@@ -19,7 +19,7 @@ from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors.nngp import FACTORS
 from npvi.priors.structure import InducingPoints
 
-__all__ = ["ARRAYS", "COMPANION", "ESTIMATORS", "NOISE", "RECOGNIZER", "pack", "prefixes"]
+__all__ = ["ARRAYS", "COMPANION", "ESTIMATORS", "HYPER", "NOISE", "RECOGNIZER", "pack", "prefixes"]
 
 ESTIMATORS = ("GPRegressor", "GPClassifier", "VaryingNoiseRegressor")
 """What can be saved."""
@@ -29,6 +29,8 @@ RECOGNIZER = "recognizer"
 """The key under which a network of the user's own is kept."""
 COMPANION = "companion_"
 """What stands before the names of a second model's arrays."""
+HYPER = "hyper_{}_"
+"""What stands before the names of the arrays of a model at other hyper-parameters; it has those that differ."""
 ARRAYS = ("order", "inducing")
 """Parameters that may be arrays."""
 #: kinds of arrays that NumPy can only pickle: objects and its own strings
@@ -114,11 +116,24 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
         metadata["classes_are_objects"] = model.classes_.dtype.kind in _PICKLED
         arrays["classes"] = _plain_labels(model.classes_)
         metadata["labels"] = [str(label) for label in model.classes_]
+    own = dict(arrays)
+    if model.hyper_ is not None:
+        nodes = []
+        for number, node in enumerate(model.hyper_.models):
+            about, more = pack(node, {})
+            nodes.append({**about, "fit_info": {}})
+            differ = {name: array for name, array in more.items() if not _same(own.get(name), array)}
+            arrays |= {HYPER.format(number) + name: array for name, array in differ.items()}
+        metadata["hyper"] = {"models": nodes, "weights": model.hyper_.weights.tolist(), "table": model.hyper_.table}
     if model.companion_ is not None:
         other, more = pack(model.companion_, {})
         metadata["companion"] = {"weight": model.companion_weight_, "model": other}
         arrays |= {COMPANION + name: array for name, array in more.items()}
     return metadata, arrays
+
+
+def _same(one: np.ndarray | None, other: np.ndarray) -> bool:
+    return one is not None and one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def _pack_both(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

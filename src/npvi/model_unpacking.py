@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.base import clone
 
 from npvi.config import from_config, parameter_from_config
+from npvi.estimators.hyper import Hyper
 from npvi.estimators.linear_part import LinearPart
 from npvi.graph import Graph
 from npvi.inference import Data, Trend
 from npvi.likelihoods.softmax import Softmax
 from npvi.model_file_checks import check_arrays
-from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, NOISE, RECOGNIZER, prefixes
+from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, prefixes
 from npvi.model_parts import plain_parts
 from npvi.parallel import threads
 from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
@@ -80,7 +81,9 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     # older files have flat priors, or the scale alone
     model.coefficient_precision_ = arrays.get("coefficient_precision", np.zeros(model.basis_.shape[1]))
     model.data_ = Data(likelihood, y, row, arrays.get("weight"))
-    model.companion_, model.companion_weight_ = None, 0.0
+    model.companion_, model.companion_weight_, model.hyper_ = None, 0.0, None
+    if "hyper" in metadata:
+        model.hyper_ = _hyper(metadata["hyper"], arrays, custom)
     if "companion" in metadata:
         model.companion_ = unpack(metadata["companion"]["model"], _after(COMPANION, arrays), custom)
         model.companion_weight_ = float(metadata["companion"]["weight"])
@@ -93,6 +96,18 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
         model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
     model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1])[-1]
     return model
+
+
+def _hyper(about: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Hyper:
+    """Models at other hyper-parameters, which have all but what differs in common with the one they are beside."""
+    models, weights = about["models"], np.array(about["weights"], dtype=np.float64)
+    if weights.shape != (len(models),) or not (np.all(weights >= 0.0) and np.isclose(weights.sum(), 1.0)):
+        raise ValueError("its weights of hyper-parameters don't sum to 1")
+    return Hyper(
+        [unpack(one, {**arrays, **_after(HYPER.format(k), arrays)}, custom) for k, one in enumerate(models)],
+        weights,
+        about["table"],
+    )
 
 
 def _unpack_both(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:

@@ -33,7 +33,7 @@ from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
 from npvi.inference import Data, Start, Trend
 from npvi.inference.learning import Model
-from npvi.inference.parameter_table import parameter_table
+from npvi.inference.parameter_table import TWO_SIDED, parameter_table
 from npvi.inference.table import Table
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.mixture import MixturePredictive
@@ -278,7 +278,12 @@ class BaseGP(Predicts, BaseEstimator):
         kept: dict[str, Any] = {
             name: self.fit_info_[name] for name in ("learning", "at_bound") if name in self.fit_info_
         }
-        self.fit_info_ = {**fit.info, **kept, "seconds": self.fit_info_["seconds"], **sums_at_training_rows(self)}
+        self.fit_info_ = {
+            **fit.info,
+            **kept,
+            "seconds": self.fit_info_.get("seconds", {}),
+            **sums_at_training_rows(self),
+        }
         warn_about_sums(self)
         if self.companion_ is not None:
             self.companion_.update(*given)
@@ -294,22 +299,29 @@ class BaseGP(Predicts, BaseEstimator):
     # -- what was learned ---------------------------------------------------------------------------------------------
 
     def summary(self, standard_errors: bool = False) -> pd.DataFrame:
-        """Hyper-parameters and coefficients of the mean, one row each: value, standard error, and what it is.
+        """Hyper-parameters and coefficients of the mean, one row each: value, standard error, and a 95 % interval.
+
+        Where hyper-parameters were integrated over, these are of their posterior: the error is the root mean square
+        about the value, on its own scale, and the interval is symmetric on that of learning (the logarithm, for
+        positive numbers).
 
         Parameters
         ----------
-        standard_errors : whether to compute those of the hyper-parameters too; it takes about four evaluations of the
-            bound for each.
+        standard_errors : whether to compute those of the hyper-parameters where they are not known yet; it takes about
+            four evaluations of the bound for each.
         """
         check_is_fitted(self, "posterior_")
         model = self._fitted_model()
         table = Table(self.prior_.X, self.data_, self.basis_)
         start = Start(self.posterior_.mean, self._marginal_variance())
+        known = {} if self.hyper_ is None else {row["parameter"]: row for row in self.hyper_.table}
         with threads(self.n_jobs):
-            weak = self.hyperprior == "weak"
-            rows = parameter_table(table, model, self._said, self.prior_.graph, start, standard_errors, weak)
+            weak, wanted = self.hyperprior == "weak", standard_errors and not known
+            rows = parameter_table(table, model, self._said, self.prior_.graph, start, wanted, weak)
+        rows = [{**row, **known.get(row["parameter"], {})} for row in rows]
         for name, (value, error) in self._coefficients().items():
-            rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error})
+            ends = {"lower": value - TWO_SIDED * error, "upper": value + TWO_SIDED * error}
+            rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error, **ends})
         return pd.DataFrame(rows).set_index("parameter")
 
     def _fitted_model(self) -> Model:

@@ -103,6 +103,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         values = likelihood.check_response(np.asarray(responses, dtype=np.float64))
         weight = validation.check_weights(sample_weight, inputs)
         latent = np.log(values) if isinstance(likelihood, LogNormal) else values
+        template = clone(template).set_params(hyper="plug-in")  # what the noise leaves unknown is far more
         pair = _Pair(clone(template).fit(X, y, weight), None)
         self._keep(pair, [pair.leave_one_out(latent, weight)])  # an interrupt leaves what there is
         if len(np.unique(latent if weight is None else latent[weight > 0.0])) < 2:

@@ -224,9 +224,7 @@ class Surface:
     array([-0.5, -0.1])
     """
 
-    def __init__(
-        self, known: list[Evaluation], chart: Chart, top: Vector, root: Columns, curvature: Columns
-    ) -> None:
+    def __init__(self, known: list[Evaluation], chart: Chart, top: Vector, root: Columns, curvature: Columns) -> None:
         self.peak = max(one.value for one in known) + _ABOVE
         lowest = Evaluation(top, self.peak - _FAR, np.zeros(len(top)))
         known = [one if one.value > lowest.value else lowest._replace(z=one.z) for one in known]
@@ -332,4 +330,3 @@ def _nodes(samples: Columns, rng: np.random.Generator) -> tuple[Columns, Vector]
     weights = nnls(moments[some].T, moments.mean(axis=0))[0]
     kept = weights > _LITTLE * weights.sum()
     return samples[some[kept]], weights[kept] / weights[kept].sum()
-

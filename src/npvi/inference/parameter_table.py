@@ -17,7 +17,10 @@ from npvi.inference.search_space import SearchSpace
 from npvi.inference.table import Table
 from npvi.parameters import Parameter
 
-__all__ = ["parameter_table"]
+__all__ = ["TWO_SIDED", "parameter_table"]
+
+TWO_SIDED = 1.96
+"""Standard deviations to either side that hold 95 % of a normal distribution."""
 
 
 def parameter_table(
@@ -36,24 +39,28 @@ def parameter_table(
     errors = np.full(len(space), np.nan)
     if standard_errors and len(space):
         errors = _standard_errors(learner, table, model, space, graph, start)
-    by_place = {(c.name, c.entry): error for c, error in zip(space.coordinates, errors)}
+    z = space.vector()
+    slopes = np.abs(space.slopes(z))
+    ends = [space.numbers(np.clip(z + side * TWO_SIDED * errors, space.low, space.high)) for side in (-1.0, 1.0)]
+    known = {
+        (c.name, c.entry): {"standard_error": slope * error, "lower": low, "upper": high}
+        for c, slope, error, low, high in zip(space.coordinates, slopes, errors, *ends)
+    }
+    nothing = dict.fromkeys(("standard_error", "lower", "upper"), np.nan)
     rows = []
     for name, value in model.named().items():
         for entry, number in enumerate(np.atleast_1d(value)):
             place = None if np.ndim(value) == 0 else entry
             label = name if place is None else f"{name}[{entry}]"
-            rows.append(
-                {"parameter": label, "value": float(number), "standard_error": by_place.get((name, place), np.nan)}
-            )
+            rows.append({"parameter": label, "value": float(number), **known.get((name, place), nothing)})
     return rows
 
 
 def _standard_errors(
     learner: Learner, table: Table, model: Model, space: SearchSpace, graph: Graph, start: Start | None
 ) -> NDArray[np.float64]:
-    """Of the learned numbers, from second derivatives of the objective, by differences of its gradient."""
+    """Of what is learned, on the scale of z, from second derivatives of the objective by differences of its gradient."""
     objective = learner.objective(table, replace(graph, order=np.arange(len(table))), start, careful=True)
     values, vectors = np.linalg.eigh(information(objective, model, space, 0.05))
     # a direction that the data say nothing about has a standard error of 10 on the scale of z: about anything
-    variance = (vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1)
-    return np.sqrt(variance) * np.abs(space.slopes(space.vector()))
+    return np.sqrt((vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1))

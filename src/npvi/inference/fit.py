@@ -122,7 +122,8 @@ def _ascended(
     state, info = ascend(problem, state, tolerances, max_iterations, enough, progress)
     covariance = without_coefficients(state.covariance)
     posterior = family.posterior(state.mean, covariance)
-    better = family.corrected(posterior, covariance) if max_iterations and not info["interrupted"] else None
+    wanted = max_iterations and not info["interrupted"]
+    better = family.corrected(posterior, covariance, problem.log) if wanted else None
     if better is not None:
         state, more = ascend(
             problem, problem.with_covariance(state, better), tolerances, max_iterations, enough, progress

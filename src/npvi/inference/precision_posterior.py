@@ -35,7 +35,7 @@ _JUDGES, _STARTS = 8, 16
 _STEPS = 3
 #: points up to which Krylov spaces are looked for; error of standard deviations with which they aren't, and with which
 #: no other factor is, up to so many points and beyond
-_FEW, _FINE, _GOOD, _FAIR = 20_000, 0.002, 0.004, 0.015
+_FEW, _FINE, _GOOD, _FAIR = 10_000, 0.002, 0.004, 0.015
 #: neighbours of a place, in units of K, as predictions have them
 _TIMES = 3
 #: to which exact variances are found, relatively

@@ -29,7 +29,7 @@ _NAMES = (
     "gcn",
     "verdicts",
 )
-_BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance", "nuts")
+_BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance", "nuts", "variances")
 
 
 def main() -> None:

@@ -1,20 +1,25 @@
-"""Standard deviations of predictions against the dense posterior at the same sites.
+"""Standard deviations of predictions against the dense posterior at the same sites, and what they cost.
 
-    python -m benchmarks variances [--n 4000]
+    python -m benchmarks variances [--parts errors smooth dense] [--n 4000] [--only "RBF"]
 
-Each row is one fit: the error of sd at new points, root mean square and largest, relative to
-sqrt(bᵀ(P+W)⁻¹b + d) with the dense inverse; that of the marginal sds at the training points; and, for comparison, the
-error of 64 draws.
+Errors: each row is one fit: the error of sd at new points, root mean square and largest, relative to
+sqrt(bᵀ(P+W)⁻¹b + d) with the dense inverse; that of the marginal sds at the training points; what `fit_info_` says of
+it; and, for comparison, the error of 64 draws. Smooth: counts at held parameters, Matérn 5/2 with a length scale of 130
+spacings beside Matérn 1/2. Dense: CPU seconds of a fit by dense matrices and by the factor.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
+from unittest import mock
 
 import numpy as np
 
+from benchmarks.common import show
 from npvi import GPRegressor
 from npvi.graph import build_graph
+from npvi.inference import full
 from npvi.kernels import RBF, Matern12, Matern32, Matern52
 from npvi.likelihoods import Bernoulli, Gamma, Poisson
 from npvi.priors import NNGP
@@ -28,6 +33,8 @@ _KERNELS = {
     "RBF, ℓ .1": RBF(0.1),
 }
 _NUGGET = 1e-3
+#: of the error, root mean square and largest: Matérn, RBF
+_LIMITS = ((0.01, 0.05), (0.02, 0.08))
 
 
 def _places(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
@@ -95,16 +102,79 @@ def measured(n: int, kind: str, kernel, likelihood, mean: float, K: int, seed: i
     }
 
 
+def _errors(n: int, only: str) -> None:
+    rows = []
+    for name, kind, kernel, likelihood, mean, K in cases(n):
+        if only not in f"{name}, {kernel}":
+            continue
+        found = measured(n, kind, _KERNELS[kernel], likelihood, mean, K)
+        rms, largest = _LIMITS[kernel.startswith("RBF")]
+        over = "over" if found["sd error, rms"] > rms or found["max"] > largest else ""
+        rows.append(
+            (kernel, name, *(f"{value:.4f}" if value % 1 else f"{value:.0f}" for value in found.values()), over)
+        )
+        print(".", end="", flush=True)
+    header = ("kernel", "noise", *found, "rms ≤ .01 / max ≤ .05 (RBF .02 / .08)")
+    show(f"Errors of standard deviations, N = {n}", header, rows)
+
+
+def _counts(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 2))
+    return X, rng.poisson(np.exp(np.sin(8.0 * X[:, 0]) * np.cos(6.0 * X[:, 1]))).astype(float)
+
+
+def _timed(name: str, kernel, X, y) -> tuple[float, GPRegressor]:
+    started = time.process_time()
+    model = GPRegressor(name, kernel=kernel, nugget=_NUGGET, learn=False).fit(X, y)
+    return time.process_time() - started, model
+
+
+def _smooth(n: int) -> None:
+    length = 130.0 / np.sqrt(n)
+    kernels = {"Matérn 1/2": Matern12(length), "Matérn 5/2": Matern52(length)}
+    X, y = _counts(n)
+    best = dict.fromkeys(kernels, (np.inf, np.inf))
+    for run in range(3):
+        for name, kernel in kernels.items():
+            seconds, model = _timed("poisson", kernel, X, y)
+            if run:  # the first one compiles
+                now = (model.fit_info_["seconds"]["inference"], seconds)
+                best[name] = tuple(map(min, best[name], now))
+    one, other = best.values()
+    rows = [(name, *numbers) for name, numbers in best.items()]
+    rows.append(("ratio (≤ 2)", *(b / a for a, b in zip(one, other))))
+    show(f"{n} counts, a length scale of 130 spacings", ("kernel", "inference s", "CPU s of the fit"), rows)
+
+
+def _dense() -> None:
+    rows = []
+    for name in ("poisson", "bernoulli", "gamma"):
+        for n in (150, 300, 400, 500, 700, 1000):
+            X, y = _counts(n)
+            y = {"poisson": y, "bernoulli": 1.0 * (y > 0.0), "gamma": y + 0.5}[name]
+            seconds = []
+            for most in (n, 0):
+                with mock.patch.object(full, "_DENSE", most):
+                    seconds.append(min(_timed(name, Matern32(0.2), X, y)[0] for _ in range(5)))
+            rows.append((name, n, *seconds, seconds[0] / seconds[1]))
+    show("CPU seconds of a fit at held parameters", ("noise", "N", "dense", "by the factor", "ratio"), rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=4000)
+    parts = ["errors", "smooth", "dense"]
+    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
+    parser.add_argument("--n", type=int, default=4000, help="of errors")
+    parser.add_argument("--rows", type=int, default=200_000, help="of smooth")
     parser.add_argument("--only", default="", help="part of a case's name")
     given = parser.parse_args()
-    for name, kind, kernel, likelihood, mean, K in cases(given.n):
-        if given.only in f"{name}, {kernel}":
-            found = measured(given.n, kind, _KERNELS[kernel], likelihood, mean, K)
-            numbers = "  ".join(f"{key} {value:.4f}" for key, value in found.items())
-            print(f"{kernel:18} {name:32} {numbers}", flush=True)
+    if "errors" in given.parts:
+        _errors(given.n, given.only)
+    if "smooth" in given.parts:
+        _smooth(given.rows)
+    if "dense" in given.parts:
+        _dense()
 
 
 if __name__ == "__main__":

@@ -235,6 +235,38 @@ def test_the_bound_by_a_factor_is_near_the_exact_one(monkeypatch):
     assert model(likelihood, 10).fit(X, y, **row).elbo_ == drawn.elbo_  # the same random numbers
 
 
+def test_marginal_variances_follow_the_posterior_where_that_is_cheap_else_what_is_left_is_said(by_factor, monkeypatch):
+    X, y, row = survey_of("poisson", 300)
+    fits = {}
+    monkeypatch.setattr(full, "_SOME", 100)
+    for share in (0.0, np.inf):
+        monkeypatch.setattr(full, "_SHARE", share)
+        settings = {"nugget": 1e-3, "mean": "zero", "n_neighbors": 8, "learn": False}
+        fits[share] = GPRegressor(NOISES["poisson"].likelihood, RBF(0.3), **settings).fit(X, y, **row)
+    for share, fitted in fits.items():
+        posterior, said = fitted.posterior_, fitted.fit_info_["marginal_variances"]
+        V = np.linalg.inv(fitted.prior_.block(np.arange(300)) + np.diag(posterior.site_precision))
+        off = np.sqrt(np.mean((np.sqrt(posterior.variance / np.diag(V)) - 1.0) ** 2))
+        assert said["compared"] == (100 if share == 0.0 else 300)
+        assert said["off"] > full._FINE
+        if share == 0.0:
+            assert 0.5 * said["left"] < off < 2.0 * said["left"]
+        else:
+            assert said["left"] == 0.0
+            assert off < 0.3 * said["off"]
+
+
+def test_a_dense_covariance_is_that_of_its_sites():
+    prior, w = a_prior(Matern32(0.3), 50, 10)
+    V = np.linalg.inv(prior.block(np.arange(50)) + np.diag(w))
+    found = AllCovariances(prior).covariance(w)
+    np.testing.assert_allclose(found.variance, np.diag(V), rtol=1e-9)
+    assert found.log_determinant == pytest.approx(np.linalg.slogdet(V)[1], rel=1e-9)
+    root = found.precision_factor.inverse_root
+    np.testing.assert_allclose(root @ root.T, V, atol=1e-9)
+    assert AllCovariances(prior).covariance(np.full(50, -1e6)) is None
+
+
 def test_a_long_step_is_held_to_what_agrees_with_itself():
     """A zero count far down: the step of v goes so far that w comes out as it was, though neither is right."""
     X = np.zeros((1, 2))

@@ -98,7 +98,10 @@ class GPRegressor(PredictsNumbers, BaseGP):
     fit_info_ : dict
         The bound and both residuals after every iteration, what the fit guarantees, what the solver did, how learning
         went, the parameters that ended at a bound, seconds per stage; what was seen in all training rows and what the
-        model expects there (``sum_seen``, ``sum_expected``, and ``sum_error``, the standard error of the latter).
+        model expects there (``sum_seen``, ``sum_expected``, and ``sum_error``, the standard error of the latter). With
+        ``method="full"`` and more than 400 points, how far standard deviations are off, as relative root mean squares:
+        those of predictions (``variance_error``), and those of f at the training rows (``marginal_variances``: rows
+        that were ``compared``, how far they were ``off``, what is ``left`` of it).
     kernel_, likelihood_, nugget_ : those used, learned or given.
     posterior_ : the posterior at the training points, in the order of ``graph_.order``.
     graph_ : the graph.

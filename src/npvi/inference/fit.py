@@ -118,11 +118,12 @@ def fit_from_sites(
 def _ascended(
     problem: Problem, state: Any, tolerances: tuple[float, float], max_iterations: int, enough: float, progress: Any
 ) -> Fit:
-    family, prior, mean_function = problem.family, problem.prior, problem.mean_function
+    family, mean_function = problem.family, problem.mean_function
     state, info = ascend(problem, state, tolerances, max_iterations, enough, progress)
     covariance = without_coefficients(state.covariance)
     posterior = family.posterior(state.mean, covariance)
-    better = family.corrected(posterior, covariance) if max_iterations and not info["interrupted"] else None
+    wanted = max_iterations and not info["interrupted"]
+    better = family.corrected(posterior, covariance, problem.log) if wanted else None
     if better is not None:
         state, more = ascend(
             problem, problem.with_covariance(state, better), tolerances, max_iterations, enough, progress
@@ -132,7 +133,7 @@ def _ascended(
     guarantee = _GUARANTEES[problem.data.likelihood.log_concave]
     info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
     w, factor = covariance.site_precision, covariance.precision_factor
-    solver = PrecisionSolver(prior, np.maximum(w, 0.0), problem.log, max(1e-10, 0.1 * family.solve_tolerance), factor)
+    solver = problem.solver_with(covariance, np.maximum(w, 0.0), max(1e-10, 0.1 * family.solve_tolerance))
     near = getattr(covariance, "near", False)
     spread = state.covariance.coefficients if isinstance(state.covariance, WithCoefficients) else None
     return Fit(posterior, state.elbo, info, mean_function, solver, factor=factor, near=near, spread=spread)

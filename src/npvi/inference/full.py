@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from scipy.spatial import cKDTree
 
 from npvi.compiling import compiled
-from npvi.inference.mean_solve import PrecisionSolver
+from npvi.inference.mean_solve import PrecisionSolver, SolverLog
 from npvi.inference.precision_posterior import again, precision_posterior
 from npvi.parallel import over_chunks
 from npvi.posteriors import DrawsPosterior, Posterior, PrecisionPosterior
@@ -25,8 +26,9 @@ __all__ = ["AllCovariances"]
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
 
-#: up to this many points everything is done with dense matrices, exactly
-_DENSE = 1000
+#: up to this many points everything is done with dense matrices, exactly: at the price of half as much again, where all
+#: of a fit is a few hundredths of a second
+_DENSE = 400
 #: random vectors that find out how far from exact the factor is, and what is missing of its determinant
 _PROBES = 8
 #: for the residuals of mean and covariance, where marginal variances are those of the factor
@@ -41,8 +43,13 @@ _TOGETHER = 6.0
 _USELESS, _POOR, _ACCURACY = 100.0, 0.3, 0.01
 #: draws for the marginal variances where there is no better factor
 _DRAWS = 64
-#: error of the marginal standard deviations that is left alone, rows of which all are looked at, and how many of more
-_FINE, _ALL, _SOME = 0.001, 10_000, 2000
+#: error of the marginal standard deviations that is left alone; share of a fit's work that exact ones may cost, and
+#: rows that are looked at in any case
+_FINE, _SHARE, _SOME = 0.001, 0.1, 1000
+#: rows whose variances are found together, and groups of them that tell what more will cost
+_GROUP, _GROUPS = 16, 8
+#: rows nearby that an unknown one is taken to be like
+_LIKE = 4
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class _Inverse:
 class AllCovariances:
     """The best Gaussian: for given w its covariance is (P + W)⁻¹.
 
-    Under a low-rank prior that is a closed form, and up to a thousand points it is computed densely. Beyond, with the
+    Under a low-rank prior that is a closed form, and of few points it is computed densely. Beyond, with the
     zero-fill factor U Uᵀ of P + W, marginal variances are the derivatives of log |U Uᵀ| in w, a pass back through the
     factor: nothing is drawn, and two fits of the same data agree. How far M = U⁻¹(P+W)U⁻ᵀ is from the identity a few
     random vectors tell, always the same ones; what they know of log |M| is added to the determinant. The posterior of a
@@ -117,6 +124,7 @@ class AllCovariances:
         self.solve_tolerance = 1e-10 if self.exact else 1e-2
         self._precision = prior.block(np.arange(prior.graph.n_points)) if dense else None
         self._info: dict[str, Any] = {}
+        self._factors = 0  # with their derivatives
         self._ratio: Vector | float = 1.0  # of marginal variances to what the factor says they are
 
     def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Inverse | None:
@@ -152,28 +160,47 @@ class AllCovariances:
         found, self._info["variance_error"] = precision_posterior(self.prior, mean, v, w, factor, covariance.route)
         return found
 
-    def corrected(self, posterior: Posterior, covariance: _Inverse) -> _Inverse | None:
+    def corrected(self, posterior: Posterior, covariance: _Inverse, log: SolverLog) -> _Inverse | None:
         """A covariance with marginal variances that are nearer to the posterior's own, where those of the factor were
-        off: all of them where there are few, else as those at some places nearby. They stay so from now on."""
+        off: all of them where that costs a tenth of the fit or less, by counted work, else as those at some places
+        nearby. They stay so from now on."""
         if self.strict or not isinstance(posterior, PrecisionPosterior):
             return None
         n = len(posterior.mean)
-        rows = self.prior.graph.spatial
-        if n > _ALL:
-            rows = rows[np.linspace(0, n - 1, _SOME).astype(np.int64)]
-        exact = posterior.projected_variance(rows[:, None], np.ones((len(rows), 1)))
-        ratio = exact / posterior.variance[rows]
-        off = float(np.sqrt(np.mean((np.sqrt(ratio) - 1.0) ** 2)))
-        if off <= _FINE:
-            return None
+        rows = self._compared(posterior, log)
+        ratio = posterior.projected_variance(rows[:, None], np.ones((len(rows), 1))) / posterior.variance[rows]
+        off = _rms(np.sqrt(ratio) - 1.0)
         if len(rows) == n:
-            every = np.empty(n)
+            every, left = np.empty(n), 0.0
             every[rows] = ratio
         else:
             points: Any = self.prior.kernel.coordinates(self.prior.X)  # type: ignore[attr-defined]
-            every = ratio[cKDTree(points[rows]).query(points, 4)[1]].mean(axis=1)
+            tree = cKDTree(points[rows])
+            every = ratio[tree.query(points, _LIKE)[1]].mean(axis=1)
+            nearest: Any = tree.query(points[rows], _LIKE + 1)[1]  # the first is the row itself
+            others = ratio[nearest[:, 1:]].mean(axis=1)
+            left = _rms(np.sqrt(ratio / others) - 1.0)
+        fine = off <= max(_FINE, left)
+        self._info["marginal_variances"] = {"compared": len(rows), "off": off, "left": off if fine else left}
+        if fine:
+            return None
         self._ratio = self._ratio * every
         return replace(covariance, variance=covariance.variance * every)
+
+    def _compared(self, posterior: PrecisionPosterior, log: SolverLog) -> NDArray[np.int32]:
+        """Rows whose variances the ancestors are asked for: all, or as many as a share of the fit's work pays for."""
+        spatial, (n, K) = self.prior.graph.spatial, self.prior.graph.parents.shape
+        # in products of a number, or of a vector register, with an edge: a conjugate gradient iteration goes through
+        # all edges four times, a factor through K of every edge, and its derivatives through twice as many
+        work = n * K * (4.0 * sum(log.iterations) + K * len(log.breakdowns) + (3.0 * K + 8.0) * self._factors)
+        together = min(n, _GROUP * _GROUPS)
+        starts = np.linspace(0, n - _GROUP, together // _GROUP).astype(np.int64)
+        neighbours = spatial[(starts[:, None] + np.arange(_GROUP)).ravel()]
+        if _SHARE * work >= n * posterior.work(neighbours) / together:
+            return spatial
+        apart = _spaced(spatial, together)
+        paid = int(_SHARE * work * together / posterior.work(apart))
+        return _spaced(spatial, min(n, max(_SOME, paid)))
 
     def info(self) -> dict[str, Any]:
         return self._info
@@ -182,6 +209,7 @@ class AllCovariances:
         """V as a factor has it; None where that won't do."""
         if factor is None:
             return None
+        self._factors += 1
         w, transpose = solver.site_precision, factor.transpose
         probes = self._noise.columns(0, _PROBES)
 
@@ -228,6 +256,14 @@ class AllCovariances:
         return np.maximum(variance, known) if right.all() else None
 
 
+def _spaced(rows: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    return rows[np.linspace(0, len(rows) - 1, count).astype(np.int64)]
+
+
+def _rms(x: Vector) -> float:
+    return float(np.sqrt(np.mean(x**2)))
+
+
 def _closed_form(factor: WoodburyFactor | None) -> _Inverse | None:
     if factor is None:  # w < 0
         return None
@@ -235,14 +271,15 @@ def _closed_form(factor: WoodburyFactor | None) -> _Inverse | None:
 
 
 def _dense_inverse(P: NDArray, w: Vector) -> _Inverse | None:
-    try:
-        C = np.linalg.cholesky(P + np.diag(w))
-    except np.linalg.LinAlgError:  # w < 0
+    matrix = np.array(P, order="F")
+    matrix[np.diag_indices(len(w))] += w
+    C, failed = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+    if failed:  # w < 0
         return None
-    root = np.linalg.inv(C).T  # V = root rootᵀ
-    variance = np.einsum("ij,ij->i", root, root)
     log_determinant = -2.0 * float(np.log(np.diag(C)).sum())
-    return _Inverse(w, variance, log_determinant, _DenseFactor(root))
+    inverse, _ = lapack.dtrtri(C, lower=1, overwrite_c=1)  # V = C⁻ᵀC⁻¹
+    variance = np.einsum("ij,ij->j", inverse, inverse)
+    return _Inverse(w, variance, log_determinant, _DenseFactor(inverse.T))
 
 
 @compiled

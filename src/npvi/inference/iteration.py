@@ -27,8 +27,8 @@ Vector = NDArray[np.float64]
 
 #: relative rounding error of the bound: a step that seems to lose no more than this is accepted
 _ROUNDING = 1e-13
-#: residual of the mean from which on it takes its last steps alone
-_NEARLY = 1e-2
+#: residual of the mean from which on it takes its last steps alone, and where V is right already
+_NEARLY, _ALONE = 1e-2, 0.5
 #: Newton steps before V is found anew, and how long one is, in standard deviations, that is followed by another
 _STEPS, _SHORT = 3, (0.1, 3.0)
 #: the same of a step for the standard deviations: long ones overshoot, and `_settled` knows what to do
@@ -181,7 +181,8 @@ class Problem:
         Where V is right already, or about to be, a step for the mean alone, which costs a fraction, comes first.
         """
         (mean, covariance), (mean_limit, covariance_limit) = self._last, self.tolerances
-        if mean_limit < mean <= _NEARLY and covariance <= 2.0 * covariance_limit:
+        alone = self.thorough and mean <= _ALONE and covariance <= 0.3 * covariance_limit
+        if alone or (mean_limit < mean <= _NEARLY and covariance <= 2.0 * covariance_limit):
             better = self._improve_mean(state)
             if better is not state:
                 return better
@@ -341,13 +342,20 @@ class Problem:
         given = self.family.covariance(w, solver)
         if given is None:
             return None
-        nearby = given.precision_factor if solver is None else solver.best
         tolerance = min(self.family.solve_tolerance, _COEFFICIENTS)
-        found = self.mean_function.spread(PrecisionSolver(self.prior, w, self.log, tolerance, nearby))
+        found = self.mean_function.spread(self.solver_with(given, w, tolerance, solver))
         return None if found is None else WithCoefficients(given, found)
 
     def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> PrecisionSolver:
         return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)
+
+    def solver_with(
+        self, given: Covariance, w: Vector, tolerance: float, solver: PrecisionSolver | None = None
+    ) -> PrecisionSolver:
+        """For P + W and the covariance that was found there, by `solver` if there was one: with the factor there is."""
+        route, nearby = getattr(given, "route", ""), given.precision_factor if solver is None else solver.best
+        own = (route, given.precision_factor) if route else None
+        return PrecisionSolver(self.prior, w, self.log, tolerance, nearby, own)
 
     def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
         """(P̃ + W)⁻¹ (gradient − P̃ mean)."""

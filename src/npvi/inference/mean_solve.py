@@ -42,11 +42,12 @@ class PrecisionSolver:
     tolerance : of solves.
     nearby : a factor for other site precisions, if there is one: it is tried first, and a few iterations more may cost
         less than a factor of its own.
+    own : the first factor for these site precisions, with the name of its route, where there is one already.
     """
 
     patience = 25
-    #: iterations that are worth less than a factor
-    _few = 6
+    #: iterations with another's factor that say how many there will be, and those that are worth a factor of its own
+    _few, _worth = 6, 16
 
     def __init__(
         self,
@@ -55,11 +56,12 @@ class PrecisionSolver:
         log: SolverLog | None = None,
         tolerance: float = 1e-10,
         nearby: PrecisionFactor | None = None,
+        own: tuple[str, Any] | None = None,
     ) -> None:
         self.prior, self.site_precision, self.tolerance = prior, site_precision, tolerance
         self._nearby = nearby
         self.log = log if log is not None else SolverLog()
-        self._preconditioner: tuple[str, Any] | None = None
+        self._preconditioner = own
 
     def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """(P + W) x, for one vector or many."""
@@ -108,7 +110,7 @@ class PrecisionSolver:
         x = np.zeros_like(rhs)
         iterations, residual = 0, 1.0
         if self._nearby is not None and self._preconditioner is None:
-            found = conjugate_gradients(matvec, rhs, self._nearby.solve, tolerance, self._few)
+            found = conjugate_gradients(matvec, rhs, self._nearby.solve, tolerance, self._worth, self._few)
             iterations = found.iterations
             if found.residual < 1.0:
                 x, residual = found.x, found.residual

@@ -4,8 +4,9 @@ The zero-fill factor U Uᵀ loses what its pattern has no place for. For rough f
 points, that is next to nothing; of a function that changes over a hundred points it may be a third of the standard
 deviation, though M = U⁻¹(P+W)U⁻ᵀ is near the identity in all directions but few. So variances are compared with exact
 ones, by Lanczos' method, at a few places, and other factors are tried where they differ: one that is right for
-constants (`compensated`), then both on a pattern twice as wide. What is left lies in smooth directions, and is found in
-a Krylov space that starts from variances at other places: V = (U Uᵀ)⁻¹ + S diag(c) Sᵀ.
+constants (`compensated`) where variances are too large, then one on a pattern twice as wide. Of few points what is left
+lies in smooth directions, and is found in a Krylov space that starts from variances at other places:
+V = (U Uᵀ)⁻¹ + S diag(c) Sᵀ. Of many there are too many such directions.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _NARROW, _WIDE = FACTORS[:2]
 _JUDGES, _STARTS = 8, 16
 #: products with M for these spaces
 _STEPS = 3
-#: error of standard deviations with which no other factor is looked for, and with which no wider one is; up to so many
-#: points, and beyond
-_LIMITS, _BEYOND = {20_000: (0.001, 0.002), 100_000: (0.003, 0.006)}, (0.003, 0.015)
+#: points up to which Krylov spaces are looked for; error of standard deviations with which they aren't, and with which
+#: no other factor is, up to so many points and beyond
+_FEW, _FINE, _GOOD, _FAIR = 10_000, 0.002, 0.004, 0.015
 #: neighbours of a place, in units of K, as predictions have them
 _TIMES = 3
 #: to which exact variances are found, relatively
@@ -72,33 +73,36 @@ def precision_posterior(
 
     exact = _exact_variances(factor.transpose, product, asked)
 
-    def error(transpose: Triangular, correction: Columns | float = 0.0) -> float:
-        found = np.sum(transpose.transpose_solve(asked) ** 2, axis=0) + correction
-        return float(np.sqrt(np.mean((np.sqrt(np.maximum(found, 0.0) / exact) - 1.0) ** 2)))
+    few = len(mean) <= _FEW
+    good = _GOOD if few else _FAIR
 
-    fine, good = next((limits for most, limits in _LIMITS.items() if len(mean) <= most), _BEYOND)
+    def off(transpose: Triangular, correction: Columns | float = 0.0) -> tuple[float, float]:
+        """Root mean square, and mean, of the errors at the judges."""
+        found = np.sum(transpose.transpose_solve(asked) ** 2, axis=0) + correction
+        errors = np.sqrt(np.maximum(found, 0.0) / exact) - 1.0
+        return float(np.sqrt(np.mean(errors**2))), float(np.mean(errors))
 
     def with_modes(one: _Candidate) -> _Candidate:
-        if len(mean) <= len(places) * _STEPS:
+        if one.error <= _FINE or not len(places) * _STEPS < len(mean) <= _FEW:
             return one
         S, c = _missing(one.transpose, product, _functions(prior, places[~judges]))
         along = S.T.astype(np.float64) @ asked
-        off = error(one.transpose, np.einsum("k,ki,ki->i", c, along, along))
-        return one._replace(error=off, modes=S, gains=c) if off < one.error else one
+        error, _ = off(one.transpose, np.einsum("k,ki,ki->i", c, along, along))
+        return one._replace(error=error, modes=S, gains=c) if error < one.error else one
 
-    def tried(kind: tuple[str, bool]) -> _Candidate:
+    def tried(*kind: Any) -> _Candidate:
         other = prior.factor(site_precision, *kind)
-        return _Candidate(error(other.transpose) if other.finite else np.inf, other.transpose, kind)
+        error = off(other.transpose)[0] if other.finite else np.inf
+        return _Candidate(error, other.transpose, kind)
 
-    best = _Candidate(error(factor.transpose), factor.transpose, (route, False))
-    if best.error > fine and route == _NARROW:
-        best = min(best, tried((_NARROW, True)), key=_error)
+    error, mean_error = off(factor.transpose)
+    best = _Candidate(error, factor.transpose, (route, False))
+    if mean_error > good and route == _NARROW:  # what is made up for makes variances smaller
+        best = min(best, tried(_NARROW, True), key=_error)
     compensated = best.kind[1]
-    if best.error > fine:
-        best = with_modes(best)
+    best = with_modes(best)
     if best.error > good and route == _NARROW:
-        wide = tried((_WIDE, compensated))
-        best = min(best, with_modes(wide) if wide.error > fine else wide, key=_error)
+        best = min(best, with_modes(tried(_WIDE, compensated)), key=_error)
     own = factor if factor.root is prior.root else None
     found = (best.transpose, variance, site_precision, best.modes, best.gains, best.kind)
     return PrecisionPosterior(mean, *found, own), best.error
@@ -108,6 +112,8 @@ def again(
     prior: Any, mean: Vector, variance: Vector, site_precision: Vector, like: PrecisionPosterior
 ) -> PrecisionPosterior:
     """The same for site precisions that are nearly those of another one, in the same way."""
+    if site_precision is like.site_precision:
+        return replace(like, mean=mean, variance=variance)
     factor = prior.factor(site_precision, *like.kind)
     own = factor if factor.root is prior.root else None
     return replace(

@@ -73,16 +73,28 @@ class PrecisionPosterior:
 
     def projected_variance(self, neighbors: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Var Σ_j weights_ij f[neighbors_ij] for each row i: quick where rows near each other follow each other."""
-        out = np.empty(len(neighbors))
-        lists = (self.transpose.graph.parents, self.transpose.edges, self.transpose.diagonal)
-
-        def loop(start, stop):
-            _from_ancestors(start, stop, neighbors, weights, *lists, out, scratch(len(self.mean)))
-
-        over_chunks(loop, len(out), grain=_GRAIN)
+        out, _ = self._from_ancestors(neighbors, weights)
         if len(self.gains):
             over_chunks(_add_modes, len(out), neighbors, weights, self.modes, self.gains, out)
         return np.maximum(out, 0.0)
+
+    def work(self, rows: NDArray[np.int32]) -> int:
+        """What it takes to find the variances at some rows, in this order: products of an edge with a vector register
+        of eight numbers."""
+        _, edges = self._from_ancestors(rows[:, None], np.ones((len(rows), 1)))
+        return edges * _TOGETHER // 8
+
+    def _from_ancestors(
+        self, neighbors: NDArray[np.int32], weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], int]:
+        """‖U⁻¹b‖² for each row b, and how many edges were gone through."""
+        out = np.empty(len(neighbors))
+        lists = (self.transpose.graph.parents, self.transpose.edges, self.transpose.diagonal)
+
+        def loop(start: int, stop: int) -> int:
+            return _from_ancestors(start, stop, neighbors, weights, *lists, out, scratch(len(self.mean)))
+
+        return out, sum(over_chunks(loop, len(out), grain=_GRAIN))
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """n draws of f at the training points, shape (N, n)."""
@@ -141,8 +153,9 @@ class PrecisionPosterior:
 
 @compiled
 def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, out, place):
-    """‖U⁻¹b‖² for rows b, some at a time: from the last position down, each point passes on to its parents. `place` is
-    all −1, and is left so."""
+    """‖U⁻¹b‖² for rows b, some at a time: from the last position down, each point passes on to its parents. Returns how
+    many edges that took. `place` is all −1, and is left so."""
+    gone_through = 0
     K = parents.shape[1]
     room = 512
     values = np.zeros((room, _TOGETHER))
@@ -180,6 +193,7 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
             n_free += 1
             if not matters:
                 continue
+            gone_through += K
             for s in range(K):
                 j = parents[i, s]
                 if j < 0:
@@ -203,6 +217,7 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
                     values[to, r] -= edge * y[r]
         for i in range(first, last):
             out[i] = total[i - first]
+    return gone_through
 
 
 @compiled

@@ -21,6 +21,10 @@ __all__ = ["FACTORS", "NNGP", "classical"]
 FACTORS = ("zero-fill", "zero-fill on a wider pattern", "classical")
 
 
+#: products of sparse matrices are quicker where rows have no more than this part of all columns
+_CROWDED = 12
+
+
 class NNGP:
     """p(f) = Π_i N(f_i; b_iᵀ f_parents(i), d_i), a Gaussian with precision P = (I−B)ᵀ D⁻¹ (I−B).
 
@@ -110,10 +114,11 @@ class NNGP:
 
     def block(self, S: NDArray[np.int64]) -> NDArray[np.float64]:
         """P[S, S], dense."""
-        unit = np.zeros((self.graph.n_points, len(S)))
-        unit[S, np.arange(len(S))] = 1.0
-        root = self.root.dot(unit)
-        return root.T @ root
+        columns = self.root.to_scipy()[:, S]
+        if _CROWDED * self.graph.n_neighbors < self.graph.n_points:
+            return (columns.T @ columns).toarray()
+        dense = columns.toarray()
+        return dense.T @ dense
 
     @property
     def logdet(self) -> float:

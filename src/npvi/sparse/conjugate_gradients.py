@@ -33,8 +33,11 @@ def conjugate_gradients(
     precondition: Callable[[Vector], Vector],
     tolerance: float = 1e-10,
     max_iterations: int = 500,
+    probation: int = 0,
 ) -> Solution:
     """Solve A x = rhs for a symmetric positive definite A, to ‖rhs − A x‖ ≤ tolerance·‖rhs‖.
+
+    After `probation` iterations it goes on only if at this rate `max_iterations` will do.
 
     >>> A = np.array([[4.0, 1.0], [1.0, 3.0]])
     >>> conjugate_gradients(A.dot, np.array([1.0, 2.0]), lambda r: r).x.round(4)
@@ -61,6 +64,8 @@ def conjugate_gradients(
         norm = float(np.linalg.norm(residual)) / goal
         if norm <= tolerance:
             return Solution(x, iteration, norm, True)
+        if iteration == probation and norm ** (max_iterations / probation) > tolerance:
+            return Solution(x, iteration, norm, False)
         if norm < 0.9 * lowest:
             lowest, lowest_at = norm, iteration
         elif iteration - lowest_at > _PATIENCE:  # rounding is reached

@@ -228,42 +228,41 @@ def _eliminate_compensated(
     position,
 ):
     """As `_eliminate`; what i and a point that is neither its parent nor its child have in common through a child of
-    both is found from either side, and goes to the diagonal."""
-    K = parents.shape[1]
-    gathered = np.zeros(K)
+    both is found from either side, and goes to the diagonal: that is what the spare place 0 is for here. Another one,
+    the last, takes what belongs to children of i."""
+    K, one = np.uintp(parents.shape[1]), np.uintp(1)
+    gathered = np.zeros(K + one + one)
     for t in range(start, stop):
-        i = rows[t]
+        i = np.uintp(rows[t])
         gathered[:] = 0.0
-        count = count_of(parents, i)
-        for s in range(count):
-            position[parents[i, s]] = s
-        for c in range(child_ptr[i], child_ptr[i + 1]):
-            position[child_row[c]] = K
+        own_start, own_stop = ends_of(parents, i)
+        for e in range(own_start, own_stop):
+            position[np.uintp(all_parents[e])] = e - own_start
+        for c in range(child_ptr[i], child_ptr[i + one]):
+            position[np.uintp(child_row[c])] = K
         own = root_diagonal[i] ** 2 + site_precision[i]
         pivot = own
-        lost = 0.0
-        for c in range(child_ptr[i], child_ptr[i + 1]):
-            child, slot = child_row[c], child_slot[c]
-            row = child * K
-            before, now = all_before[row + slot], all_now[row + slot]
+        for c in range(child_ptr[i], child_ptr[i + one]):
+            row_start, row_stop = ends_of(parents, np.uintp(child_row[c]))
+            at_i = np.uintp(child_row[c]) * K + np.uintp(child_slot[c])
+            before, now = all_before[at_i], all_now[at_i]
             pivot += before * before - now * now
-            for s in range(count_of(parents, child)):
-                product = all_before[row + s] * before - all_now[row + s] * now
-                at = position[all_parents[row + s]]
-                if s != slot and at < 0:
-                    lost += product
-                elif s < slot and at < K:
-                    gathered[at] += product
-        pivot += lost
+            for e in range(row_start, at_i):
+                at = np.uintp(position[np.uintp(all_parents[e])] + 1)
+                gathered[at] += all_before[e] * before - all_now[e] * now
+            for e in range(at_i + one, row_stop):
+                at = np.uintp(position[np.uintp(all_parents[e])] + 1)
+                gathered[at] += all_before[e] * before - all_now[e] * now
+        pivot += gathered[0]
         if not _LEAST * own < pivot < np.inf:
             broken[i] = True
             pivot = own
         diagonal[i] = np.sqrt(pivot)
-        for c in range(child_ptr[i], child_ptr[i + 1]):
-            position[child_row[c]] = -1
-        for s in range(count):
-            position[parents[i, s]] = -1
-            all_now[i * K + s] = (root_diagonal[i] * all_before[i * K + s] + gathered[s]) / diagonal[i]
+        for c in range(child_ptr[i], child_ptr[i + one]):
+            position[np.uintp(child_row[c])] = -1
+        for e in range(own_start, own_stop):
+            position[np.uintp(all_parents[e])] = -1
+            all_now[e] = (root_diagonal[i] * all_before[e] + gathered[e - own_start + one]) / diagonal[i]
 
 
 @compiled

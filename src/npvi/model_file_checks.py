@@ -13,6 +13,9 @@ from npvi.priors.structure import LOW_RANK
 
 __all__ = ["check_arrays"]
 
+DENSE = 4000
+"""Most rows of a posterior that is held by an N × N matrix."""
+
 
 def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likelihood: Any) -> None:
     """Raise ValueError where one is not of the type, shape and range that it must have.
@@ -97,6 +100,9 @@ def _expected(
             route = arrays[prefix + "factor_kind"]
             if not all(number in range(len(FACTORS)) for number in route):
                 raise ValueError(f"its factor is of kind {route}, which this version does not know")
+    elif metadata["posterior"] == "dense":
+        if n > DENSE:
+            raise ValueError(f"it holds a dense posterior of {n} rows, more than {DENSE}")
     elif metadata["posterior"] != "low_rank" or not low_rank:
         raise ValueError(f"it holds a posterior {metadata['posterior']!r}, which this version does not know")
     shapes |= {prefix + name: shape for prefix in functions for name, shape in own.items()}

@@ -53,7 +53,7 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
     >>> model = npvi.GPRegressor(n_neighbors=2, learn=False).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
     >>> metadata, arrays = pack(model, {})
     >>> metadata["posterior"], arrays["parents"].shape
-    ('draws', (3, 2))
+    ('dense', (3, 2))
     """
     from npvi import __version__
 
@@ -189,6 +189,8 @@ def _posterior_arrays(posterior: Any) -> tuple[str, dict[str, np.ndarray]]:
         kind = np.array([FACTORS.index(posterior.kind[0]), posterior.kind[1]], dtype=np.float64)
         more = {"variance": posterior.variance, "factor_kind": kind, "gains": posterior.gains}
         return "precision", {**arrays, **more, "modes": posterior.modes.reshape(len(posterior.mean), -1)}
+    if isinstance(posterior, DrawsPosterior) and posterior.exact:  # the same
+        return "dense", arrays
     if isinstance(posterior, DrawsPosterior):
         return "draws", {**arrays, "variance": posterior.variance, "draws": posterior.draws}
     raise ModelFileError(f"a {type(posterior).__name__} cannot be saved")

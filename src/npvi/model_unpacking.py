@@ -14,6 +14,7 @@ from npvi.estimators.hyper import Hyper
 from npvi.estimators.linear_part import LinearPart
 from npvi.graph import Graph
 from npvi.inference import Data, Trend
+from npvi.inference.full import dense_posterior
 from npvi.likelihoods.softmax import Softmax
 from npvi.model_file_checks import check_arrays
 from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, prefixes
@@ -166,6 +167,8 @@ def _posterior(kind: str, arrays: dict[str, np.ndarray], prior: Prior) -> Poster
         if not closed.finite:
             raise ValueError("its site_precision makes no posterior")
         return LowRankPosterior(mean, closed)
+    if kind == "dense":
+        return dense_posterior(prior, mean, site_precision)
     if kind == "factor":
         factor = Triangular(prior.graph, arrays["factor_diagonal"], arrays["factor_edges"])
         return FactorPosterior(mean, factor, site_precision)

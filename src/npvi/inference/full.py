@@ -21,7 +21,7 @@ from npvi.sparse import Noise, ZeroFillFactor, inverse_root
 from npvi.sparse.low_rank import WoodburyFactor
 from npvi.sparse.many_columns import count_of
 
-__all__ = ["AllCovariances"]
+__all__ = ["AllCovariances", "dense_posterior"]
 
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
@@ -150,7 +150,7 @@ class AllCovariances:
     def posterior(self, mean: Vector, covariance: _Inverse, like: Any = None) -> Posterior:
         factor, w, v = covariance.precision_factor, covariance.site_precision, covariance.variance
         if self._precision is not None:
-            return DrawsPosterior(mean, factor.inverse_root * np.sqrt(len(w)), v, w)
+            return _exact_posterior(mean, covariance)
         if self.exact:
             return LowRankPosterior(mean, factor)
         if self.strict:
@@ -268,6 +268,20 @@ def _closed_form(factor: WoodburyFactor | None) -> _Inverse | None:
     if factor is None:  # w < 0
         return None
     return _Inverse(factor.site_precision, factor.variance, -factor.log_determinant(), factor)
+
+
+def dense_posterior(prior: Prior, mean: Vector, w: Vector) -> DrawsPosterior:
+    """N(mean, (P + W)⁻¹) in closed form, from its site precisions; ValueError where there is none."""
+    found = _dense_inverse(prior.block(np.arange(len(w))), w)
+    if found is None:
+        raise ValueError("its site_precision makes no posterior")
+    return _exact_posterior(mean, found)
+
+
+def _exact_posterior(mean: Vector, covariance: _Inverse) -> DrawsPosterior:
+    w = covariance.site_precision
+    root = covariance.precision_factor.inverse_root
+    return DrawsPosterior(mean, root * np.sqrt(len(w)), covariance.variance, w)
 
 
 def _dense_inverse(P: NDArray, w: Vector) -> _Inverse | None:

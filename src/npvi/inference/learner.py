@@ -26,7 +26,7 @@ from npvi.inference.learning import (
 from npvi.inference.links import Comparison, compare, foretell
 from npvi.inference.search_space import SearchSpace, learnable
 from npvi.inference.stacking import Stacked, stacking
-from npvi.inference.starting import identifies_nugget, limits, weak_priors
+from npvi.inference.starting import identifies_nugget, limits, weak_priors, wider
 from npvi.inference.table import Table
 from npvi.kernels import Kernel, Matern
 from npvi.likelihoods.rates import Rates
@@ -88,6 +88,7 @@ class Learner:
     build : from coordinates to a graph.
     report : called with the numbers of each evaluation.
     weak : whether there are weak priors of what the user said nothing about.
+    other_start : the model at the data's own scales, where it was given at others.
     """
 
     def __init__(
@@ -96,8 +97,9 @@ class Learner:
         build: Callable[[NDArray], Graph],
         report: Callable[..., None] = lambda **numbers: None,
         weak: bool = True,
+        other_start: Model | None = None,
     ) -> None:
-        self.said, self.build, self.report, self.weak = said, build, report, weak
+        self.said, self.build, self.report, self.weak, self.other_start = said, build, report, weak, other_start
         self.history: list[float] = []
         self.link: Comparison | None = None
         self._settled: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -106,9 +108,15 @@ class Learner:
         """What is learned; how far it may go, and what is likely, is settled by the first model and the first table."""
         link = getattr(model.likelihood, "link", None)
         if link not in self._settled:
+            X, weight = table.X, table.data.weight
+            if weight is not None and np.any(weight > 0.0):
+                X = X[weight > 0.0]
             unit = replace(table.data, likelihood=model.likelihood).latent_unit
-            priors = weak_priors(model, table.X, unit) if self.weak else {}
-            self._settled[link] = limits(model, table.X), priors
+            priors = weak_priors(model, X, unit) if self.weak else {}
+            ends = limits(model, X)
+            if self.other_start is not None:
+                ends = wider(ends, limits(self.other_start, X))
+            self._settled[link] = ends, priors
         domains = learnable(model.kernel, "kernel") | learnable(model.likelihood, "likelihood")
         said = dict(self.said)
         if can_collapse(table.data):  # noise and nugget are one
@@ -164,6 +172,8 @@ class Learner:
     def explore(self, table: Table, model: Model) -> list[_Found]:
         """Rough climbs, the best first: with the middle smoothness, from there with a rougher one, and with a smoother
         one if that was no better; with another start or two, where there are few rows."""
+        if self.other_start is not None:
+            model = max((model, self.other_start), key=lambda start: self._value(table, start))
         graph = self.build(model.kernel.coordinates(table.X))
         most = 15 + 2 * max(0, len(self.space(table, model)) - _MANY)
         if not open_smoothness(model.kernel, table.X):
@@ -181,6 +191,12 @@ class Learner:
         if len(table) <= _FEW:
             tried[0] = max([tried[0], *self._other_starts(table, tried[0])], key=lambda found: found.value)
         return tried
+
+    def _value(self, table: Table, model: Model) -> float:
+        """The objective at a model."""
+        if open_smoothness(model.kernel, table.X):
+            model = with_smoothness(model, table.X, 1.5)
+        return self.climb(table, _Found(model, self.build(model.kernel.coordinates(table.X))), 1).value
 
     def _other_starts(self, table: Table, found: _Found) -> Iterator[_Found]:
         """Climbs from shorter and from longer length scales."""
@@ -346,6 +362,7 @@ def learn(
     report: Callable[..., None] = lambda **numbers: None,
     weak: bool = True,
     other_link: Model | None = None,
+    other_start: Model | None = None,
 ) -> Learned:
     """The model with the largest bound (the largest likelihood where f can be integrated out).
 
@@ -360,9 +377,10 @@ def learn(
     report : called with the numbers of each evaluation.
     weak : whether there are weak priors of what the user said nothing about.
     other_link : the model with another link, where the data are to choose.
+    other_start : the model at the data's own scales, where `model` is at others.
     """
     started = time.perf_counter()
-    learner = Learner(said, build, report, weak)
+    learner = Learner(said, build, report, weak, other_start)
     if not _can_learn(table.data):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go

@@ -270,14 +270,16 @@ class Learner:
         curvature = self.known(part, found).curvature(len(table))
         return _Found(found.model, self.build(found.model.kernel.coordinates(table.X)), None, curvature)
 
-    def companion(self, table: Table, best: _Found, second: _Found) -> list[_Found]:
-        """Both, the best first, if the second, of which a few steps tell, is worth its cost; else the one."""
+    def companion(self, table: Table, best: _Found, second: _Found, in_doubt: bool) -> list[_Found]:
+        """Both, if the second, of which a few steps tell, is worth its cost; else the one. Which of them comes first is
+        for these rows to say where it is `in_doubt`."""
         second = self.climb(table, second, _TRIED)
-        first, other = sorted([best, second], key=lambda one: -one.value)
+        first, other = _by_value([best, second]) if in_doubt else [best, second]
         # of a sum over some rows, some of what others say is missing
         if not _worth(self.stacked(table, first, other, careful=can_collapse(table.data))):
             return [best]
-        return sorted([best, self.rounds(table, second)], key=lambda one: -one.value)
+        second = self.rounds(table, second)
+        return _by_value([best, second]) if in_doubt else [best, second]
 
     def rounds(self, table: Table, found: _Found) -> _Found:
         """Climb, and look for neighbours again where the metric moved."""
@@ -296,7 +298,7 @@ class Learner:
         for other in others:
             graph = self.build(other.model.kernel.coordinates(table.X))
             climbed.append(self.climb(table, _Found(other.model, graph, None, found.curvature), 6, enough=0.5))
-        return sorted([found, *climbed], key=lambda one: -one.value)
+        return _by_value([found, *climbed])
 
     def every_row(self, table: Table, found: _Found, rows: int) -> _Found:
         """From a model that was found on a number of rows to the best one for all; where there are very many, by way of
@@ -407,22 +409,28 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
                 rivals = [
                     learner.climb(part, learner.with_link(part, one, other_link), 10, enough=0.5) for one in open_
                 ]
-                best, *others = sorted([compared[0], *rivals], key=lambda one: -one.value)
+                best, *others = _by_value([compared[0], *rivals])
     worth = learner.joins(part, best, others)
     larger = table if collapsed or n <= 2 * _PART else table.patches(model.kernel, _PART)
     found = [learner.rounds(larger, learner.begun(larger, part, best))]
     # a part sees near and far alike; all rows see near ones most, and are asked where the part can't tell
     rivals = _in_doubt(best, others) if part is not table else []
+    settled = worth and part is not table and not _in_doubt(best, others[:1])
     if worth:
-        found = learner.companion(larger, found[0], learner.begun(larger, part, others[0]))
+        found = learner.companion(larger, found[0], learner.begun(larger, part, others[0]), not settled)
     elif rivals:
         found = learner.confirm(larger, found[0], rivals)[:2]
         if larger is table or found[0].value - found[1].value >= _DOUBT:
             found = found[:1]
     if larger is not table or (collapsed and n > _ROWS):
         found = [learner.every_row(table, one, len(larger)) for one in found]
-    found.sort(key=lambda one: -one.value)
+    found = found if settled else _by_value(found)
     return found if worth else found[:1]
+
+
+def _by_value(found: list[_Found]) -> list[_Found]:
+    """The best first."""
+    return sorted(found, key=lambda one: -one.value)
 
 
 def _in_doubt(best: _Found, others: list[_Found]) -> list[_Found]:

@@ -270,6 +270,15 @@ class Learner:
         curvature = self.known(part, found).curvature(len(table))
         return _Found(found.model, self.build(found.model.kernel.coordinates(table.X)), None, curvature)
 
+    def moved_along(self, table: Table, found: _Found, part: _Found, other: _Found) -> _Found:
+        """Another model of the part, to be climbed from on more rows: what they changed of one they change of the other,
+        about, and they bend as much."""
+        space = self.space(table, other.model)
+        before, after = (self.space(table, one.model).vector() for one in (part, found))
+        z = np.clip(space.vector() + after - before, space.low, space.high)
+        model = other.model.at(space.named(z))
+        return _Found(model, self.build(model.kernel.coordinates(table.X)), None, found.curvature)
+
     def companion(self, table: Table, best: _Found, second: _Found, in_doubt: bool) -> list[_Found]:
         """Both, if the second, of which a few steps tell, is worth its cost; else the one. Which of them comes first is
         for these rows to say where it is `in_doubt`."""
@@ -294,11 +303,7 @@ class Learner:
 
     def confirm(self, table: Table, found: _Found, others: list[_Found]) -> list[_Found]:
         """All on more rows than couldn't tell them apart, the best first; `found` is what it is on these rows."""
-        climbed = []
-        for other in others:
-            graph = self.build(other.model.kernel.coordinates(table.X))
-            climbed.append(self.climb(table, _Found(other.model, graph, None, found.curvature), 6, enough=0.5))
-        return _by_value([found, *climbed])
+        return _by_value([found, *(self.climb(table, other, 6, enough=0.5) for other in others)])
 
     def every_row(self, table: Table, found: _Found, rows: int) -> _Found:
         """From a model that was found on a number of rows to the best one for all; where there are very many, by way of
@@ -417,8 +422,9 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
     rivals = _in_doubt(best, others) if part is not table else []
     settled = worth and part is not table and not _in_doubt(best, others[:1])
     if worth:
-        found = learner.companion(larger, found[0], learner.begun(larger, part, others[0]), not settled)
+        found = learner.companion(larger, found[0], learner.moved_along(larger, found[0], best, others[0]), not settled)
     elif rivals:
+        rivals = [learner.moved_along(larger, found[0], best, one) for one in rivals]
         found = learner.confirm(larger, found[0], rivals)[:2]
         if larger is table or found[0].value - found[1].value >= _DOUBT:
             found = found[:1]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import special
 
 import oracle
 from npvi import GPClassifier, GPRegressor, kernels, likelihoods
@@ -431,3 +432,14 @@ def test_rows_without_weight_do_not_say_what_is_far():
         X[5] = place
         found.append(GPRegressor("poisson", "matern32").fit(X, y, sample_weight=weight).kernel_.length_scale)
     np.testing.assert_allclose(found[0], found[1], rtol=0.2)
+
+
+@pytest.mark.parametrize(("noise", "name"), [(likelihoods.Weibull(), "shape"), (likelihoods.Beta(), "concentration")])
+def test_noise_that_runs_away_is_said_to_be_at_its_bound(noise, name):
+    """Responses without noise."""
+    X = new_points(100)
+    y = special.expit(np.sin(2.0 * X[:, 0]) + X[:, 1])
+    kernel = kernels.RBF(fixed(1.0), fixed(1.0))
+    model = GPRegressor(noise, kernel, nugget=fixed(1e-9)).fit(X, y)
+    assert f"likelihood__{name}" in model.fit_info_["at_bound"]
+    assert getattr(model.likelihood_, name) <= 1e6

@@ -271,8 +271,8 @@ class Learner:
         return _Found(found.model, self.build(found.model.kernel.coordinates(table.X)), None, curvature)
 
     def moved_along(self, table: Table, found: _Found, part: _Found, other: _Found) -> _Found:
-        """Another model of the part, to be climbed from on more rows: what they changed of one they change of the other,
-        about, and they bend as much."""
+        """Another model of the part, to be climbed from on more rows: what they changed of one they change of the
+        other, about, and they bend as much."""
         space = self.space(table, other.model)
         before, after = (self.space(table, one.model).vector() for one in (part, found))
         z = np.clip(space.vector() + after - before, space.low, space.high)

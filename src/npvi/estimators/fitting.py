@@ -194,8 +194,8 @@ def _learned(model: BaseGP, task: Task) -> Chosen:
     X = counted.X if len(counted) else table.X
     first = starting_model(task.kernel, named, task.nugget, likelihood, X, seen.y, seen.row)
     first = replace(first, structure=_structure(model, first, task), coefficient_precision=task.coefficient_precision)
-    other_start = in_units_of_data(first, task.said, X, seen.y, seen.row)
-    if named or other_start.named() == first.named():
+    other_start = None if named else in_units_of_data(first, task.said, X, seen.y, seen.row)
+    if other_start is not None and other_start.named() == first.named():
         other_start = None
     other_link = None
     if other is not None:  # the units of f are its own

@@ -118,12 +118,12 @@ def one(noise: str, covariate: str, rate: float, scale: str, method: str, seed: 
     ]
 
 
-def _exact(noise: str, c: np.ndarray, y: np.ndarray, sd: float) -> float:
+def _exact(noise: str, c: np.ndarray, y: np.ndarray, sd: float) -> float | None:
     """What is expected where c > 0, where nothing was seen and c is 0 elsewhere, by quadrature over a constant with a
-    flat prior and a slope with one of standard deviation `sd`; NaN where c is not 0 elsewhere."""
+    flat prior and a slope with one of standard deviation `sd`; None where c is not 0 elsewhere."""
     above, seen = c > 0.0, y.sum()
     if np.any(c < 0.0):
-        return np.nan
+        return None
     trials = _TRIALS if noise == "binomial" else 1
     # log-partition function and mean of one observation
     total, mean = (np.exp, np.exp) if noise == "poisson" else (lambda f: np.logaddexp(0.0, f), special.expit)

@@ -6,7 +6,9 @@
 base rate and a Matérn-3/2 field of length scale 0.2 and variance 1/2. c enters the mean; elsewhere it is 0, where c > 0
 it is 1 (`indicator`) or a half-normal number (`ramp`). `crossing` is negative elsewhere: no line in c separates that,
 the best one without a field expects 2 to 65 where c > 0. Expected sums on the training rows should be within 15 % of
-what was seen and, but for `crossing`, below 3 where c > 0.
+what was seen and, but for `crossing`, below 3 where c > 0. Just above 0 a ramp's rows are as likely to hold something
+as the prior of the slope allows: "exact" is what quadrature over the constant and the slope, without a field, expects
+there.
 """
 
 from __future__ import annotations
@@ -56,15 +58,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         off = column(part, "ratio") - 1.0
         worst = part[int(np.argmax(np.abs(off)))]
         above = float(np.max(column(part, "above")))
+        exact = float(np.max(column(part, "exact")))
         test = column(part, "new") / np.maximum(column(part, "new_seen"), 1.0)
         latent = f"{worst['latent']:.3g} ± {worst['latent_sd']:.3g}"
         warned = sum("warnings" in row for row in part)
         fine = abs(off).max() <= 0.15 and (above < 3.0 or worst["covariate"] == "crossing")
         bad = "" if fine else "*"
         lines.append(
-            (*key, int(worst["seen"]), float(worst["ratio"]), above, float(np.mean(test)), latent, warned, bad)
+            (*key, int(worst["seen"]), float(worst["ratio"]), above, exact, float(np.mean(test)), latent, warned, bad)
         )
-    header = (*by, "seen", "worst sum / seen", "most where c > 0", "new rows / seen", "f there", "warned", "bad")
+    header = (
+        *by,
+        "seen",
+        "worst sum / seen",
+        "most where c > 0",
+        "exact",
+        "new rows / seen",
+        "f there",
+        "warned",
+        "bad",
+    )
     show("Expected sums beside what was seen, worst of the seeds", header, lines)
     bad = sum(line[-1] == "*" for line in lines)
     print(f"  {bad} of {len(lines)} are off by more than 15 % in all, or expect 3 or more where c > 0 separates")
@@ -85,8 +98,11 @@ def one(noise: str, covariate: str, rate: float, scale: str, method: str, seed: 
     worst = int(np.argmax(np.where(above, dist.mean, -1.0)))
     seen = y[train].sum()
     coefficient = model.summary().loc["mean__x2"]
+    precision: Any = model.coefficient_precision_
+    sd = float(precision[1]) ** -0.5 / X[train, 2].std()
     return [
         {
+            "exact": _exact(noise, X[train, 2], y[train], sd),
             "seen": seen,
             "ratio": dist.mean.sum() / seen,
             "above": dist.mean[above].sum(),
@@ -100,6 +116,30 @@ def one(noise: str, covariate: str, rate: float, scale: str, method: str, seed: 
             "coefficient_error": float(coefficient["standard_error"]),
         }
     ]
+
+
+def _exact(noise: str, c: np.ndarray, y: np.ndarray, sd: float) -> float | None:
+    """What is expected where c > 0, where nothing was seen and c is 0 elsewhere, by quadrature over a constant with a
+    flat prior and a slope with one of standard deviation `sd`; None where c is not 0 elsewhere."""
+    above, seen = c > 0.0, y.sum()
+    if np.any(c < 0.0):
+        return None
+    trials = _TRIALS if noise == "binomial" else 1
+    # log-partition function and mean of one observation
+    total, mean = (np.exp, np.exp) if noise == "poisson" else (lambda f: np.logaddexp(0.0, f), special.expit)
+    share = seen / (trials * np.sum(~above))
+    middle = np.log(share) if noise == "poisson" else special.logit(share)
+    constant = middle + np.linspace(-6.0, 6.0, 61) / np.sqrt(seen)
+    slope = np.linspace(-12.0 * sd, 0.0, 400)
+    log_density, expected = (np.empty((len(constant), len(slope))) for _ in range(2))
+    for i, a in enumerate(constant):
+        f = a + slope[:, None] * c[above]
+        log_density[i] = (
+            seen * a - trials * (np.sum(~above) * total(a) + total(f).sum(axis=1)) - 0.5 * (slope / sd) ** 2
+        )
+        expected[i] = trials * mean(f).sum(axis=1)
+    density = np.exp(log_density - log_density.max())
+    return float(np.sum(density * expected) / density.sum())
 
 
 def _simulate(covariate: str, rate: float, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import special
 
 import oracle
 from npvi import GPClassifier, GPRegressor, kernels, likelihoods
@@ -398,3 +399,47 @@ def test_smoothness_is_chosen_by_the_bound():
     assert GPRegressor().fit(X, smooth + noise).kernel_.smoothness == 2.5
     kept = GPRegressor(kernel=kernels.Matern(smoothness=1.5)).fit(X[:100], rough[:100])
     assert kept.kernel_.smoothness == 1.5
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "poisson"])
+def test_a_kernel_at_other_scales_is_learned_without_priors_too(noise):
+    """Where no points are alike, or all are, the bound is flat: the data say where to start, too."""
+    X, f, y = draw(120)
+    unit = 1e3 if noise == "gaussian" else 1.0
+    responses = unit * y if noise == "gaussian" else counts(120)[1]
+    found = []
+    for inputs, kernel in ((1e-3, kernels.Matern32()), (1.0, kernels.Matern32(LENGTH, unit**2))):
+        model = GPRegressor(noise, kernel, hyperprior=None).fit(inputs * X, responses)
+        assert np.corrcoef(model.predict_dist(inputs * X).latent_mean, f)[0, 1] > 0.8
+        found.append([model.kernel_.length_scale / inputs, model.kernel_.variance / unit**2])
+    np.testing.assert_allclose(found[0], found[1], rtol=0.5)
+
+
+def test_what_is_said_of_a_kernel_is_kept_at_other_scales():
+    X, _, y = draw(120)
+    kernel = kernels.Matern32(fixed(0.2), bounded(0.5, 0.1, 0.8)) + kernels.RBF(fixed(3.0), fixed(2.0))
+    found = GPRegressor("gaussian", kernel).fit(X, 100.0 * y).kernel_
+    assert (found.k1.length_scale, found.k2.length_scale, found.k2.variance) == (0.2, 3.0, 2.0)
+    assert 0.1 <= found.k1.variance <= 0.8 + 1e-9
+
+
+def test_rows_without_weight_do_not_say_what_is_far():
+    X, y = counts(120)
+    weight = np.ones(120)
+    weight[5] = 0.0
+    found = []
+    for place in (0.5, 1e4):
+        X[5] = place
+        found.append(GPRegressor("poisson", "matern32").fit(X, y, sample_weight=weight).kernel_.length_scale)
+    np.testing.assert_allclose(found[0], found[1], rtol=0.2)
+
+
+@pytest.mark.parametrize(("noise", "name"), [(likelihoods.Weibull(), "shape"), (likelihoods.Beta(), "concentration")])
+def test_noise_that_runs_away_is_said_to_be_at_its_bound(noise, name):
+    """Responses without noise."""
+    X = new_points(100)
+    y = special.expit(np.sin(2.0 * X[:, 0]) + X[:, 1])
+    kernel = kernels.RBF(fixed(1.0), fixed(1.0))
+    model = GPRegressor(noise, kernel, nugget=fixed(1e-9)).fit(X, y)
+    assert f"likelihood__{name}" in model.fit_info_["at_bound"]
+    assert getattr(model.likelihood_, name) <= 1e6

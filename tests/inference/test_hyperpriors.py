@@ -7,11 +7,14 @@ import pytest
 from scipy import integrate
 
 import npvi
-from npvi.inference.learner import open_smoothness, with_smoothness
+from npvi.inference.data import Data
+from npvi.inference.learner import Learner, _Found, open_smoothness, with_smoothness
 from npvi.inference.learning import Model
+from npvi.inference.stacking import Stacked
 from npvi.inference.starting import weak_priors
+from npvi.inference.table import Table
 from npvi.kernels import RBF, Matern, Matern12, Matern32, Sphere, Subset
-from npvi.likelihoods import Poisson
+from npvi.likelihoods import Gaussian, Poisson
 from npvi.parameters import PenalisedComplexity
 
 
@@ -111,3 +114,21 @@ def test_smoothness_is_learned_on_the_sphere(truth):
     y = np.linalg.cholesky(K) @ rng.standard_normal(700) + 0.05 * rng.standard_normal(700)
     model = npvi.GPRegressor(kernel=Sphere(Matern(300.0))).fit(place, y)
     assert model.kernel_.kernel.smoothness == truth
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+def test_more_rows_say_which_smoothness_leads_only_where_the_part_cannot(monkeypatch, in_doubt):
+    """All rows see near ones most: what is best beside the data may be far off in a gap."""
+    X, y = np.random.default_rng(0).uniform(size=(8, 2)), np.arange(8.0)
+    table = Table(X, Data(Gaussian(), y), np.ones((8, 1)))
+    models = [Model(Matern(smoothness=nu), 0.1, Gaussian()) for nu in (0.5, 1.5)]
+    best, second = (_Found(model, None, value=value) for model, value in zip(models, (1.0, 2.0)))
+    asked = []
+    learner = Learner({}, lambda points: None)
+    monkeypatch.setattr(learner, "climb", lambda table, found, *a, **k: found)
+    monkeypatch.setattr(learner, "rounds", lambda table, found: found)
+    monkeypatch.setattr(learner, "stacked", lambda table, *both, **k: asked.append(both) or Stacked(0.3, 1.0))
+    found = learner.companion(table, best, second, in_doubt)
+    expected = (second, best) if in_doubt else (best, second)
+    assert asked == [expected]
+    assert tuple(found) == expected

@@ -8,6 +8,7 @@ from scipy import integrate, stats
 
 import npvi
 from npvi.inference.links import Foretold, compare
+from npvi.kernels import Matern32
 from npvi.likelihoods import (
     HurdlePoisson,
     NegativeBinomial,
@@ -141,3 +142,20 @@ def test_a_few_counts_among_zeros(name):
     y[:4] = rng.poisson(2.0, 4) + 1.0
     mean = npvi.GPRegressor(name, coords=[0, 1]).fit(table, y).predict(table)
     assert mean.sum() < 20.0 * y.sum()
+
+
+@pytest.mark.parametrize("variance", [1.0, 25.0, 400.0])
+def test_zero_inflated_counts_end_in_one_place_from_anywhere(variance):
+    """Not log-concave, and with softplus a rate that zeros don't hold: from another posterior as from the data."""
+    X, y = clumped(2, n_places=60, visits=2)
+    first, noise = (
+        ZeroInflatedNegativeBinomial(inflation, dispersion, "softplus", 12.0)
+        for inflation, dispersion in ((0.3, 1.0), (0.05, 5.0))
+    )
+    settings = {"nugget": 0.1, "learn": False}
+    lent = npvi.GPRegressor(first, Matern32(0.2, 1.0), **settings).fit(X, y)
+    cold = npvi.GPRegressor(noise, Matern32(0.2, variance), **settings).fit(X, y)
+    warm = npvi.GPRegressor(noise, Matern32(0.2, variance), **settings)._fit(X, y, None, {}, previous=lent)
+    assert warm.elbo_ == pytest.approx(cold.elbo_, abs=0.1)
+    assert 0.7 < warm.predict(X).sum() / y.sum() < 1.3
+    np.testing.assert_allclose(warm.predict(X), cold.predict(X), rtol=0.05, atol=0.05)

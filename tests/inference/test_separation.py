@@ -101,6 +101,27 @@ def test_the_shared_spread_is_where_its_equation_holds(noise):
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("scale", ["weak", None])
+def test_what_is_expected_on_a_ramp_is_what_the_prior_allows(scale):
+    """A slope that ends all events at once would have to be infinite; against quadrature over constant and slope."""
+    X, _ = ramp("bernoulli", 1200, -1.0)
+    c, rng = X[:, 2], np.random.default_rng(2)
+    above = c > 0.0
+    y = np.where(above, 0.0, rng.binomial(1, 0.3, 1200))
+    model = GPRegressor(
+        Bernoulli(), Matern32(LENGTH, 1e-4), nugget=1e-6, coords=[0, 1], coefficient_scale=scale, learn=False
+    ).fit(X, y)
+    seen, rows, sd = y.sum(), np.sum(~above), {"weak": 5.0, None: 10.0}[scale]
+    constant = special.logit(seen / rows) + np.linspace(-0.5, 0.5, 81)[:, None]
+    slope = np.linspace(-12.0 * sd, 0.0, 600)  # per standard deviation of c
+    f = constant[..., None] + slope[:, None] * (c[above] / c.std())
+    log_density = seen * constant - rows * np.logaddexp(0.0, constant) - 0.5 * (slope / sd) ** 2
+    log_density = log_density - np.logaddexp(0.0, f).sum(axis=-1)
+    density = np.exp(log_density - log_density.max())
+    expected = np.sum(density * special.expit(f).sum(axis=-1)) / density.sum()
+    assert model.predict_dist(X).mean[above].sum() == pytest.approx(expected, rel=0.1)
+
+
 def test_covariates_are_standardised_by_the_rows_that_count():
     """A row without weight says nothing, whatever its covariate is."""
     X, y = ramp("poisson", 100, 0.0)

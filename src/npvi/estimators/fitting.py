@@ -21,7 +21,7 @@ from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Start
 from npvi.inference.learner import Learned, learn
 from npvi.inference.learning import Model
-from npvi.inference.starting import starting_model
+from npvi.inference.starting import in_units_of_data, starting_model
 from npvi.inference.stochastic import SGD
 from npvi.inference.table import Table
 from npvi.kernels import Kernel
@@ -193,8 +193,12 @@ def _learned(model: BaseGP, task: Task) -> Chosen:
             knee = typical_count(seen.y, seen.row.get("exposure", 1.0))
             other = likelihood.replace(link="softplus", knee=knee)
     named = isinstance(model.kernel, str)
-    first = starting_model(task.kernel, named, task.nugget, likelihood, table.X, seen.y, seen.row)
+    X = counted.X if len(counted) else table.X
+    first = starting_model(task.kernel, named, task.nugget, likelihood, X, seen.y, seen.row)
     first = replace(first, structure=_structure(model, first, task), coefficient_precision=task.coefficient_precision)
+    other_start = None if named else in_units_of_data(first, task.said, X, seen.y, seen.row)
+    if other_start is not None and other_start.named() == first.named():
+        other_start = None
     other_link = None
     if other is not None:  # the units of f are its own
         precision = _coefficient_precision(model, task.part, replace(data, likelihood=other))
@@ -207,6 +211,7 @@ def _learned(model: BaseGP, task: Task) -> Chosen:
         lambda **numbers: progress.report("learn", **numbers),
         weak=model.hyperprior == "weak",
         other_link=other_link,
+        other_start=other_start,
     )
     return Chosen(learned.model, learned.graph, learned.start, learned)
 

@@ -14,6 +14,8 @@ Vector = NDArray[np.float64]
 
 #: no coordinate moves further in one step (they are logarithms: a factor of 2.7)
 _LONGEST = 1.0
+#: how far a step must go for the curvature along it to be known, and how far one goes that is to find it out
+_SEEN, _PROBE = 0.1, 0.25
 
 
 @dataclass
@@ -53,21 +55,23 @@ def climb(
     n = len(z)
     value, gradient = function(z)
     result = Ascent(z, value, gradient, np.eye(n) if curvature is None else curvature, 1, [value])
-    scaled = curvature is not None
+    known, scaled = curvature is not None, curvature is not None
+    moves = np.zeros((1, n))
     while result.evaluations < max_evaluations:
         z, value, gradient = result.z, result.value, result.gradient
         free = ~(((z <= low) & (gradient < 0.0)) | ((z >= high) & (gradient > 0.0)))
         if not free.any():
             break
-        H = np.where(free[:, None] & free[None, :], result.curvature, 0.0)
-        step = H @ gradient
+        uphill = np.where(free, gradient, 0.0)
+        step = _step(np.where(free[:, None] & free[None, :], result.curvature, 0.0), uphill)
         if not scaled or step @ gradient <= 0.0:
-            step = np.where(free, gradient, 0.0)
-            step *= 0.5 / np.abs(step).max() if np.abs(step).max() > 0.0 else 0.0
-        step *= min(1.0, _LONGEST / max(np.abs(step).max(), 1e-300))
-        expected = 0.5 * float(step @ gradient)
-        if scaled and expected < enough:
-            break
+            step = 0.5 * uphill / max(np.abs(uphill).max(), 1e-300)
+        if scaled and 0.5 * float(step @ gradient) < enough:
+            # a curvature that is no more than a guess is no reason to stop
+            size = float(np.linalg.norm(uphill))
+            if known or size == 0.0 or np.abs(moves @ uphill).max() > _SEEN * size or 0.5 * _PROBE * size < enough:
+                break
+            step = _PROBE * uphill / size
         accepted = False
         while result.evaluations < max_evaluations:
             trial = np.clip(z + step, low, high)
@@ -85,6 +89,7 @@ def climb(
             step = moved * min(max(slope / (2.0 * fall), 0.1), 0.5) if fall > 0.0 else 0.3 * moved
         if not accepted:
             break
+        moves = np.vstack([moves, moved])
         turned = gradient - new_gradient  # positive curvature of −value
         along = float(moved @ turned)
         if along > 1e-10 * np.linalg.norm(moved) * np.linalg.norm(turned):
@@ -99,3 +104,17 @@ def climb(
         if len(result.values) > 3 and max(result.values[-3:]) - max(result.values[:-3]) < 2.0 * enough:
             break
     return result
+
+
+def _step(curvature: NDArray[np.float64], gradient: Vector) -> Vector:
+    """The best step that isn't too long: along a ridge it is cut short, across it is as it would be otherwise."""
+    values, vectors = np.linalg.eigh(curvature)
+    values, along = np.maximum(values, 0.0), vectors.T @ gradient
+    held = 0.0  # added to the second derivatives
+    for _ in range(60):
+        step = vectors @ (values / (1.0 + held * values) * along)
+        length = float(np.abs(step).max(initial=0.0))
+        if length <= 1.01 * _LONGEST:
+            break
+        held = held + 0.5 * (1.0 + held * values.max()) / values.max() * (length / _LONGEST - 1.0)
+    return np.asarray(step * min(1.0, _LONGEST / max(length, 1e-300)))

@@ -27,7 +27,7 @@ from npvi.inference.learning import (
 from npvi.inference.links import Comparison, compare, foretell
 from npvi.inference.search_space import SearchSpace, learnable
 from npvi.inference.stacking import Stacked, stacking
-from npvi.inference.starting import identifies_nugget, limits, weak_priors
+from npvi.inference.starting import identifies_nugget, limits, weak_priors, wider
 from npvi.inference.table import Table
 from npvi.kernels import Kernel, Matern
 from npvi.likelihoods.rates import Rates
@@ -97,6 +97,7 @@ class Learner:
     build : from coordinates to a graph.
     report : called with the numbers of each evaluation.
     weak : whether there are weak priors of what the user said nothing about.
+    other_start : the model at the data's own scales, where it was given at others.
     """
 
     def __init__(
@@ -105,8 +106,9 @@ class Learner:
         build: Callable[[NDArray], Graph],
         report: Callable[..., None] = lambda **numbers: None,
         weak: bool = True,
+        other_start: Model | None = None,
     ) -> None:
-        self.said, self.build, self.report, self.weak = said, build, report, weak
+        self.said, self.build, self.report, self.weak, self.other_start = said, build, report, weak, other_start
         self.history: list[float] = []
         self.link: Comparison | None = None
         self._settled: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -116,9 +118,15 @@ class Learner:
         """What is learned; how far it may go, and what is likely, is settled by the first model and the first table."""
         link = getattr(model.likelihood, "link", None)
         if link not in self._settled:
+            X, weight = table.X, table.data.weight
+            if weight is not None and np.any(weight > 0.0):
+                X = X[weight > 0.0]
             unit = replace(table.data, likelihood=model.likelihood).latent_unit
-            priors = weak_priors(model, table.X, unit) if self.weak else {}
-            self._settled[link] = limits(model, table.X), priors
+            priors = weak_priors(model, X, unit) if self.weak else {}
+            ends = limits(model, X)
+            if self.other_start is not None:
+                ends = wider(ends, limits(self.other_start, X))
+            self._settled[link] = ends, priors
         domains = learnable(model.kernel, "kernel") | learnable(model.likelihood, "likelihood")
         said = dict(self.said)
         if can_collapse(table.data):  # noise and nugget are one
@@ -183,6 +191,8 @@ class Learner:
     def explore(self, table: Table, model: Model) -> list[_Found]:
         """Rough climbs, the best first: with the middle smoothness, from there with a rougher one, and with a smoother
         one if that was no better; with another start or two, where there are few rows."""
+        if self.other_start is not None:
+            model = max((model, self.other_start), key=lambda start: self._value(table, start))
         graph = self.build(model.kernel.coordinates(table.X))
         most = 15 + 2 * max(0, len(self.space(table, model)) - _MANY)
         if not open_smoothness(model.kernel, table.X):
@@ -200,6 +210,12 @@ class Learner:
         if len(table) <= _FEW:
             tried[0] = max([tried[0], *self._other_starts(table, tried[0])], key=lambda found: found.value)
         return tried
+
+    def _value(self, table: Table, model: Model) -> float:
+        """The objective at a model."""
+        if open_smoothness(model.kernel, table.X):
+            model = with_smoothness(model, table.X, 1.5)
+        return self.climb(table, _Found(model, self.build(model.kernel.coordinates(table.X))), 1).value
 
     def _other_starts(self, table: Table, found: _Found) -> Iterator[_Found]:
         """Climbs from shorter and from longer length scales."""
@@ -273,14 +289,25 @@ class Learner:
         curvature = self.known(part, found).curvature(len(table))
         return _Found(found.model, self.build(found.model.kernel.coordinates(table.X)), None, curvature)
 
-    def companion(self, table: Table, best: _Found, second: _Found) -> list[_Found]:
-        """Both, the best first, if the second, of which a few steps tell, is worth its cost; else the one."""
+    def moved_along(self, table: Table, found: _Found, part: _Found, other: _Found) -> _Found:
+        """Another model of the part, to be climbed from on more rows: what they changed of one they change of the
+        other, about, and they bend as much."""
+        space = self.space(table, other.model)
+        before, after = (self.space(table, one.model).vector() for one in (part, found))
+        z = np.clip(space.vector() + after - before, space.low, space.high)
+        model = other.model.at(space.named(z))
+        return _Found(model, self.build(model.kernel.coordinates(table.X)), None, found.curvature)
+
+    def companion(self, table: Table, best: _Found, second: _Found, in_doubt: bool) -> list[_Found]:
+        """Both, if the second, of which a few steps tell, is worth its cost; else the one. Which of them comes first is
+        for these rows to say where it is `in_doubt`."""
         second = self.climb(table, second, _TRIED)
-        first, other = sorted([best, second], key=lambda one: -one.value)
+        first, other = _by_value([best, second]) if in_doubt else [best, second]
         # of a sum over some rows, some of what others say is missing
         if not _worth(self.stacked(table, first, other, careful=can_collapse(table.data))):
             return [best]
-        return sorted([best, self.rounds(table, second)], key=lambda one: -one.value)
+        second = self.rounds(table, second)
+        return _by_value([best, second]) if in_doubt else [best, second]
 
     def rounds(self, table: Table, found: _Found) -> _Found:
         """Climb, and look for neighbours again where the metric moved."""
@@ -295,11 +322,7 @@ class Learner:
 
     def confirm(self, table: Table, found: _Found, others: list[_Found]) -> list[_Found]:
         """All on more rows than couldn't tell them apart, the best first; `found` is what it is on these rows."""
-        climbed = []
-        for other in others:
-            graph = self.build(other.model.kernel.coordinates(table.X))
-            climbed.append(self.climb(table, _Found(other.model, graph, None, found.curvature), 6, enough=0.5))
-        return sorted([found, *climbed], key=lambda one: -one.value)
+        return _by_value([found, *(self.climb(table, other, 6, enough=0.5) for other in others)])
 
     def every_row(self, table: Table, found: _Found, rows: int) -> _Found:
         """From a model that was found on a number of rows to the best one for all; where there are very many, by way of
@@ -371,6 +394,7 @@ def learn(
     report: Callable[..., None] = lambda **numbers: None,
     weak: bool = True,
     other_link: Model | None = None,
+    other_start: Model | None = None,
 ) -> Learned:
     """The model with the largest bound (the largest likelihood where f can be integrated out).
 
@@ -385,9 +409,10 @@ def learn(
     report : called with the numbers of each evaluation.
     weak : whether there are weak priors of what the user said nothing about.
     other_link : the model with another link, where the data are to choose.
+    other_start : the model at the data's own scales, where `model` is at others.
     """
     started = time.perf_counter()
-    learner = Learner(said, build, report, weak)
+    learner = Learner(said, build, report, weak, other_start)
     if not _can_learn(table.data):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
@@ -419,23 +444,30 @@ def _found(
                 rivals = [
                     learner.climb(part, learner.with_link(part, one, other_link), 10, enough=0.5) for one in open_
                 ]
-                best, *others = sorted([compared[0], *rivals], key=lambda one: -one.value)
+                best, *others = _by_value([compared[0], *rivals])
     worth = learner.joins(part, best, others)
     larger = table if collapsed or n <= 2 * _PART else table.patches(model.kernel, _PART)
     found = [learner.rounds(larger, learner.begun(larger, part, best))]
     # a part sees near and far alike; all rows see near ones most, and are asked where the part can't tell
     rivals = _in_doubt(best, others) if part is not table else []
+    settled = worth and part is not table and not _in_doubt(best, others[:1])
     if worth:
-        found = learner.companion(larger, found[0], learner.begun(larger, part, others[0]))
+        found = learner.companion(larger, found[0], learner.moved_along(larger, found[0], best, others[0]), not settled)
     elif rivals:
+        rivals = [learner.moved_along(larger, found[0], best, one) for one in rivals]
         found = learner.confirm(larger, found[0], rivals)[:2]
         if larger is table or found[0].value - found[1].value >= _DOUBT:
             found = found[:1]
     if larger is not table or (collapsed and n > _ROWS):
         found = [learner.every_row(table, one, len(larger)) for one in found]
-    found.sort(key=lambda one: -one.value)
+    found = found if settled else _by_value(found)
     near = [one for one in others[:1] if part is table and best.value - one.value < _AS_GOOD]
     return (found if worth else found[:1]), (near[0] if near else None)
+
+
+def _by_value(found: list[_Found]) -> list[_Found]:
+    """The best first."""
+    return sorted(found, key=lambda one: -one.value)
 
 
 def _in_doubt(best: _Found, others: list[_Found]) -> list[_Found]:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.learning import Model
+from npvi.inference.learning import Model, with_values
 from npvi.kernels import Kernel, Part, Stationary
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
 from npvi.likelihoods.softmax import Softmax
 from npvi.likelihoods.support import BINARY
-from npvi.parameters import PenalisedComplexity
+from npvi.parameters import Parameter, PenalisedComplexity
 
-__all__ = ["identifies_nugget", "limits", "starting_model", "typical_lengths", "weak_priors"]
+__all__ = [
+    "identifies_nugget",
+    "in_units_of_data",
+    "limits",
+    "starting_model",
+    "typical_lengths",
+    "weak_priors",
+    "wider",
+]
 
 Vector = NDArray[np.float64]
 
@@ -41,22 +51,64 @@ def starting_model(
     nugget : None where the user gave none.
     likelihood : what it says about itself by `initial_parameters` counts if `named` does not.
     """
-    latent = likelihood.initial_latent(y, **row)
-    spread = float(np.var(latent))
-    if spread <= 1e-24 * np.mean(latent**2):  # nothing but rounding
-        spread = 1.0
-    if likelihood.support.discrete:  # nearly all counts are 0: the scale of f is that of a logarithm all the same
-        spread = max(spread, 0.1)
+    spread = _spread(likelihood, y, row)
     if named and isinstance(kernel, Stationary):
         lengths = typical_lengths(Part("", kernel, X))
-        share = 0.9 if isinstance(likelihood, Gaussian | LogNormal) else 0.5
-        kernel = kernel.replace(length_scale=lengths.tolist(), variance=share * spread)
+        kernel = kernel.replace(length_scale=lengths.tolist(), variance=_share(likelihood) * spread)
     if nugget is None:
         # with Gaussian noise the two can't be told apart, and the noise is the one that is learned
         nugget = spread * (1e-6 if isinstance(likelihood, Gaussian | LogNormal) else 0.1)
         if not identifies_nugget(likelihood):
             nugget = 1e-3 * spread
     return Model(kernel, nugget, likelihood)
+
+
+def in_units_of_data(model: Model, said: Mapping[str, Parameter], X: NDArray, y: Vector, row: dict[str, Any]) -> Model:
+    """The same model at the data's own scales: far from them the bound is flat, and nothing would be learned.
+
+    Parts that see the same inputs keep the ratios of their length scales, terms of a sum those of their variances.
+    What the user said more of than a number stays as it is.
+
+    >>> from npvi.kernels import RBF
+    >>> X, y = np.linspace(0.0, 2e3, 50)[:, None], 1e3 * np.arange(50.0)
+    >>> found = in_units_of_data(Model(RBF() + RBF(0.1), 0.0, Gaussian()), {}, X, y, {}).kernel
+    >>> bool(found.k1.length_scale > 100.0), round(found.k1.length_scale / found.k2.length_scale, 6)
+    (True, 10.0)
+    """
+    likelihood, kernel = model.likelihood, model.kernel
+    own = {k: v for k, v in likelihood.initial_parameters(y, **row).items() if f"likelihood__{k}" not in said}
+    likelihood = likelihood.replace(**own)
+    parts = _stationary(kernel, X)
+    values: dict[str, Any] = {}
+    longest: dict[bytes, float] = {}  # relative to what is typical, of the inputs that are seen
+    for part in parts:
+        ratio = float(np.max(np.asarray(part.kernel.length_scale) / typical_lengths(part)))
+        longest[part.X.tobytes()] = max(ratio, longest.get(part.X.tobytes(), 0.0))
+    terms = [part for part in parts if not part.factor]
+    total = sum(float(part.kernel.variance) for part in terms)
+    for part in parts:
+        lengths = np.asarray(part.kernel.length_scale) / longest[part.X.tobytes()]
+        values[f"{part.name}length_scale"] = lengths.tolist()
+        if not part.factor:
+            variance = _share(likelihood) * _spread(likelihood, y, row) * float(part.kernel.variance) / total
+            values[f"{part.name}variance"] = variance
+    values = {name: value for name, value in values.items() if f"kernel__{name}" not in said}
+    return replace(model, kernel=with_values(kernel, values), likelihood=likelihood)
+
+
+def _spread(likelihood: Likelihood, y: Vector, row: dict[str, Any]) -> float:
+    """The variance of f, about."""
+    latent = likelihood.initial_latent(y, **row)
+    spread = float(np.var(latent))
+    if spread <= 1e-24 * np.mean(latent**2):  # nothing but rounding
+        spread = 1.0
+    # where nearly all counts are 0 the scale of f is that of a logarithm all the same
+    return max(spread, 0.1) if likelihood.support.discrete else spread
+
+
+def _share(likelihood: Likelihood) -> float:
+    """Of the variance of f, what is the kernel's at the start."""
+    return 0.9 if isinstance(likelihood, Gaussian | LogNormal) else 0.5
 
 
 def identifies_nugget(likelihood: Likelihood) -> bool:
@@ -86,6 +138,18 @@ def limits(model: Model, X: NDArray) -> dict[str, tuple[Any, Any]]:
         start = float(getattr(model.likelihood, name))
         found[f"likelihood__{name}"] = (min(low, start), max(high, 1e3 * start))
     return found
+
+
+def wider(some: Mapping[str, tuple[Any, Any]], others: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+    """Limits that hold what both hold.
+
+    >>> wider({"nugget": (1.0, 2.0)}, {"nugget": (0.5, 1.5)})
+    {'nugget': (0.5, 2.0)}
+    """
+    return {
+        name: (np.minimum(low, others[name][0]).tolist(), np.maximum(high, others[name][1]).tolist())
+        for name, (low, high) in some.items()
+    }
 
 
 def weak_priors(model: Model, X: NDArray, unit: float) -> dict[str, list[PenalisedComplexity]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,8 @@ class Beta(Likelihood):
     """
 
     support = UNIT
+
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"concentration": (1e-2, 1e4)}
 
     def __init__(self, concentration: float = 10.0) -> None:
         self.concentration = concentration

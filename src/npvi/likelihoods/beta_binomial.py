@@ -52,6 +52,8 @@ class BetaBinomial(Likelihood):
     static = ("link",)
     links = PROBABILITY
 
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"concentration": (1e-2, 1e4)}
+
     def __init__(self, concentration: float = 10.0, link: str = "logit") -> None:
         self.concentration = concentration
         self.link = link

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,8 @@ class Weibull(Likelihood):
 
     support = POSITIVE
     log_concave = True
+
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"shape": (1e-2, 1e3)}
 
     def __init__(self, shape: float = 1.0) -> None:
         self.shape = shape

@@ -59,8 +59,8 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
         return
     assert learned.learner is not None
     start, objective = _objective(model, task, chosen.graph, learned.learner)
-    space, visited = (ask(task.table, chosen.model) for ask in (learned.learner.space, learned.learner.visited))
-    found = integrate(objective, chosen.model, space, visited)
+    of = (task.table, chosen.model)
+    found = integrate(objective, chosen.model, learned.learner.space(*of), learned.learner.visited(*of))
     model.hyper_ = _nodes(model, task, chosen.graph, start, found)
     other, rival, evaluations = model.companion_, learned.second, found.evaluations
     if other is None and learned.rival is not None:

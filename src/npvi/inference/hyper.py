@@ -177,8 +177,10 @@ def integrate(
 
 
 class Chart:
-    """Coordinates in which the bound has no long flat tails: where a prior penalises complexity, towards the simpler
-    model z → −∞ (of a length scale z → ∞) becomes a finite point, as t of its density t − exp(t) becomes log(exp t + c).
+    """Coordinates in which the bound has no long flat tails.
+
+    Where a prior penalises complexity, t of its density exp(t − exp t) becomes log(exp t + c), so that the simplest
+    model of all (no variance, an endless length scale) is a finite point.
 
     >>> from npvi.parameters import POSITIVE_NUMBER
     >>> given = {"sd": [PenalisedComplexity(0.5, 1.0)]}
@@ -236,7 +238,7 @@ class Surface:
         self._parabola = (vectors * np.maximum(values, 0.0)) @ vectors.T
         places = np.array([one.z for one in known])
         self._points = self._u(places)
-        n, d = self._points.shape
+        d = len(top)
         slopes = np.array([one.gradient for one in known]) / chart.rate(places)
         y = np.concatenate([depth, (-slopes @ root / depth[:, None]).ravel()])
         foreseen = self._foreseen(self._points)

@@ -59,7 +59,7 @@ def parameter_table(
 def _standard_errors(
     learner: Learner, table: Table, model: Model, space: SearchSpace, graph: Graph, start: Start | None
 ) -> NDArray[np.float64]:
-    """Of what is learned, on the scale of z, from second derivatives of the objective by differences of its gradient."""
+    """Of what is learned, on the scale of z, from second derivatives of the objective."""
     objective = learner.objective(table, replace(graph, order=np.arange(len(table))), start, careful=True)
     values, vectors = np.linalg.eigh(information(objective, model, space, 0.05))
     # a direction that the data say nothing about has a standard error of 10 on the scale of z: about anything

@@ -60,7 +60,8 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
     assert learned.learner is not None
     start, objective = _objective(model, task, chosen.graph, learned.learner)
     of = (task.table, chosen.model)
-    found = integrate(objective, chosen.model, learned.learner.space(*of), learned.learner.visited(*of))
+    about = learned.learner.space(*of), learned.learner.visited(*of)
+    found = integrate(objective, chosen.model, *about, len(task.table))
     model.hyper_ = _nodes(model, task, chosen.graph, start, found)
     other, rival, evaluations = model.companion_, learned.second, found.evaluations
     if other is None and learned.rival is not None:

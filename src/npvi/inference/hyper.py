@@ -2,9 +2,9 @@
 
 On the scale of the search space z the posterior of θ is exp(bound + log prior). The bound is known, with its gradient,
 at the points that learning has visited and at some more around the best; between them a Gaussian process follows it
-(`Surface`), the priors being known exactly. Where samples of that posterior fall and the surface is unsure, the bound
-is evaluated, until it says what was foreseen. A few of the samples, with weights that give them all samples' means and
-variances, are the nodes that predictions are mixed from.
+(`Surface`), the priors being known exactly. A few samples of that posterior, with weights that give them the means and
+variances of all, are nodes; the bound is evaluated there, and the surface drawn anew, until it has foreseen what comes.
+These nodes are the models that predictions are mixed from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from npvi.inference.learning import Model, Objective
@@ -28,12 +28,12 @@ __all__ = ["Evaluation", "Integration", "integrate"]
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
 
-#: step along each coordinate for second derivatives
-_STEP = 0.25
+#: step along each coordinate for second derivatives, up to so many rows
+_STEP, _FEW = 0.25, 300
 #: and towards the simpler model
 _TAIL = 2.5
-#: points evaluated in a round, most rounds, and the error of the foreseen bound, in nats, that ends them
-_POINTS, _ROUNDS, _FORESEEN = 4, 2, 0.3
+#: rounds at most, and the error of the foreseen bound at the nodes, in nats, that ends them
+_ROUNDS, _FORESEEN = 5, 0.3
 #: nats by which the bound's peak is above what was seen, and below it those from which on a point counts as so far
 _ABOVE, _FAR = 1.0, 50.0
 #: errors, in nats, of the bound as a climb evaluates it and as it is here
@@ -95,7 +95,7 @@ class Integration:
 
 
 def integrate(
-    objective: Objective, model: Model, space: SearchSpace, visited: list[Evaluation], seed: int = 0
+    objective: Objective, model: Model, space: SearchSpace, visited: list[Evaluation], rows: int, seed: int = 0
 ) -> Integration:
     """Nodes for what isn't known of a model that was learned.
 
@@ -105,6 +105,7 @@ def integrate(
     model : where it is about highest.
     space : what is learned of it.
     visited : where else the bound is known.
+    rows : how many there are: the more, the narrower the posterior.
     """
     top = space.vector()
     d = len(top)
@@ -136,8 +137,9 @@ def integrate(
     chart = Chart(space)
     curvature, bend = np.zeros((2, d, d))
     slopes = best.gradient + space.prior_slopes(top)
-    for i, e in enumerate(_STEP * np.eye(d)):
-        z = np.clip(top + (e if top[i] + _STEP <= space.high[i] else -e), space.low, space.high)
+    step = _STEP * min(1.0, np.sqrt(_FEW / rows))
+    for i, e in enumerate(step * np.eye(d)):
+        z = np.clip(top + (e if top[i] + step <= space.high[i] else -e), space.low, space.high)
         there, moved = evaluate(z), z[i] - top[i]
         if moved and np.isfinite(there.value):
             curvature[i] = (slopes - there.gradient - space.prior_slopes(z)) / moved
@@ -149,8 +151,7 @@ def integrate(
     values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T) + np.diag(unknown / _UNKNOWN**2))
     root = vectors / np.sqrt(np.maximum(values, _LEAST))
     walkers = np.clip(top + 0.7 * rng.standard_normal((_WALKERS, d)) @ root.T, space.low, space.high)
-    settled = False
-    for turn in range(_ROUNDS + 1):
+    for _ in range(_ROUNDS):
         surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T))
 
         def log_density(z: Columns, surface: Surface = surface) -> Vector:
@@ -160,18 +161,16 @@ def integrate(
         share = np.exp(heights - heights.max())
         walkers = walkers[rng.choice(len(walkers), _WALKERS, p=share / share.sum())]
         walkers = walkers + 0.1 * rng.standard_normal(walkers.shape) @ root.T
-        samples = _sample(log_density, np.clip(walkers, space.low, space.high), rng)
-        if turn < _ROUNDS:
-            walkers = samples
-        wanted = [] if settled or turn == _ROUNDS else surface.unsure(samples)
-        if not wanted:
+        samples = walkers = _sample(log_density, np.clip(walkers, space.low, space.high), rng)
+        nodes, weights = _nodes(samples, rng)
+        off = np.array([evaluate(z).value for z in nodes]) - surface(nodes)
+        if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN:
             break
-        foreseen = surface(samples[wanted])
-        off = [evaluate(samples[number]).value - value for number, value in zip(wanted, foreseen)]
-        settled = bool(np.max(np.abs(off)) < _FORESEEN)
+    # what the surface missed of the bound is made up for
+    weights = weights * np.exp(np.clip(off - off.max(), -50.0, 0.0))
+    nodes, weights = nodes[weights > 0.0], weights[weights > 0.0] / weights.sum()
     if start is not None:
         objective.start = start  # type: ignore[attr-defined]
-    nodes, weights = _nodes(samples, rng)
     value = best.value + space.log_prior(top)
     return Integration([model.at(space.named(z)) for z in nodes], weights, space, samples, nodes, value, len(known))
 
@@ -241,8 +240,8 @@ class Surface:
         d = len(top)
         slopes = np.array([one.gradient for one in known]) / chart.rate(places)
         y = np.concatenate([depth, (-slopes @ root / depth[:, None]).ravel()])
-        foreseen = self._foreseen(self._points)
-        y -= np.concatenate([foreseen, (self._points @ self._parabola / foreseen[:, None]).ravel()])
+        foreseen, slopes = self._foreseen(self._points)
+        y -= np.concatenate([foreseen, slopes.ravel()])
         error = np.array([one.error for one in known]) / depth
         noise = np.concatenate([error, np.repeat(error, d)]) ** 2
         fits = []
@@ -252,33 +251,22 @@ class Surface:
                 factor = cho_factor(height**2 * shape + np.diag(noise + 1e-8 * height**2), lower=True)
                 weights = cho_solve(factor, y)
                 fit = -0.5 * float(y @ weights) - float(np.log(np.diag(factor[0])).sum())
-                fits.append((fit, length, height, factor, weights))
-        _, self.length, self.height, self._factor, self._weights = max(fits, key=lambda one: one[0])
+                fits.append((fit, length, height, weights))
+        _, self.length, self.height, self._weights = max(fits, key=lambda one: one[0])
 
     def __call__(self, z: Columns) -> Vector:
         return self.peak - 0.5 * self._depth(self._u(z)) ** 2
 
     def _depth(self, u: Columns) -> Vector:
-        return np.maximum(self._foreseen(u) + self.height**2 * self._cross(u) @ self._weights, 0.0)
+        return np.maximum(self._foreseen(u)[0] + self.height**2 * self._cross(u) @ self._weights, 0.0)
 
-    def _foreseen(self, u: Columns) -> Vector:
-        return np.sqrt(2.0 * _ABOVE + np.einsum("ij,jk,ik->i", u, self._parabola, u))
-
-    def unsure(self, z: Columns) -> list[int]:
-        """Some rows of z where the surface is least known, not next to each other."""
-        u = self._u(z)
-        cross = self.height**2 * self._cross(u)
-        known = solve_triangular(self._factor[0], cross.T, lower=True)
-        deviation = np.sqrt(np.maximum(self.height**2 - np.einsum("ij,ij->j", known, known), 0.0))
-        deviation *= self._depth(u)  # in nats
-        chosen: list[int] = []
-        while len(chosen) < _POINTS:
-            number = int(np.argmax(deviation))
-            if deviation[number] < _FORESEEN:
-                break
-            chosen.append(number)
-            deviation = deviation * -np.expm1(-0.5 * np.sum((u - u[number]) ** 2, axis=1) / self.length**2)
-        return chosen
+    def _foreseen(self, u: Columns) -> tuple[Vector, Columns]:
+        """Depth and gradient of the parabola, which is as deep as all that is far in the end."""
+        along = u @ self._parabola
+        square = np.einsum("ij,ij->i", along, u)
+        flatter = 1.0 / (1.0 + square / (2.0 * (_FAR - _ABOVE)))
+        depth = np.sqrt(2.0 * _ABOVE + square * flatter)
+        return depth, along * (flatter**2 / depth)[:, None]
 
     def _u(self, z: Columns) -> Columns:
         return (self._chart(z) - self._centre) @ self._inverse.T

@@ -15,6 +15,8 @@ from npvi.graph import Graph
 from npvi.inference import Start
 from npvi.inference.hyper import Integration, integrate
 from npvi.inference.learner import Learned, Learner
+from npvi.inference.learning import can_collapse
+from npvi.inference.parameter_table import TWO_SIDED
 from npvi.likelihoods.softmax import Softmax
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ __all__ = ["HYPER", "Hyper", "settle"]
 
 HYPER = ("auto", "plug-in", "integrate")
 """How predictions may treat hyper-parameters."""
-#: rows up to which they are integrated over, unless that is asked for or ruled out
-_ROWS = 2500
+#: rows up to which they are integrated over, unless that is asked for or ruled out; and where f can be integrated out
+#: first, so that an evaluation takes next to no time
+_ROWS, _ROWS_COLLAPSED = 2500, 10_000
 #: share of the say below which another smoothness has none
 _RIVAL = 0.05
 #: nats to which the bound is found
@@ -62,8 +65,9 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
     of = (task.table, chosen.model)
     about = learned.learner.space(*of), learned.learner.visited(*of)
     found = integrate(objective, chosen.model, *about, len(task.table))
-    model.hyper_ = _nodes(model, task, chosen.graph, start, found)
+    models = _nodes(model, task, chosen.graph, start, found)
     other, rival, evaluations = model.companion_, learned.second, found.evaluations
+    beside, share = found, 0.0
     if other is None and learned.rival is not None:
         other, rival = copy.copy(model), learned.rival
         other._infer(task, Chosen(rival.model, rival.graph, rival.start, node=True), Clock())
@@ -77,8 +81,9 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
             share = float(1.0 / (1.0 + np.exp(np.clip(found.value - beside.value, -50.0, 50.0))))
         if share > _RIVAL:
             other.companion_, other.companion_weight_ = None, 0.0
-            other.hyper_ = _nodes(other, task, graph, start, beside)
+            other.hyper_ = Hyper(_nodes(other, task, graph, start, beside), beside.weights, _table(beside, beside, 0.0))
             model.companion_, model.companion_weight_ = other, share
+    model.hyper_ = Hyper(models, found.weights, _table(found, beside, share))
     model.fit_info_["hyper"] = {
         "done": "integrate",
         "models": len(model._shares()),
@@ -102,8 +107,9 @@ def _why_not(model: BaseGP, task: Task, learned: Learned) -> str:
         return "three or more labels have a function each"
     if model.method != "full" or model.prior != "nngp":
         return f"method={model.method!r} with prior={model.prior!r}; hyper='integrate' does it all the same"
-    if len(task.table) > _ROWS:
-        return f"more than {_ROWS} rows leave little unknown; hyper='integrate' does it all the same"
+    most = _ROWS_COLLAPSED if can_collapse(task.table.data) else _ROWS
+    if len(task.table) > most:
+        return f"more than {most} rows leave little unknown; hyper='integrate' does it all the same"
     return ""
 
 
@@ -115,7 +121,7 @@ def _objective(model: BaseGP, task: Task, graph: Graph, learner: Learner) -> tup
     return start, objective
 
 
-def _nodes(model: BaseGP, task: Task, graph: Graph, start: Start, found: Integration) -> Hyper:
+def _nodes(model: BaseGP, task: Task, graph: Graph, start: Start, found: Integration) -> list[BaseGP]:
     """A model for each of the nodes around one that was fitted."""
     models = []
     for number, node in enumerate(found.models):
@@ -124,21 +130,26 @@ def _nodes(model: BaseGP, task: Task, graph: Graph, start: Start, found: Integra
         other.companion_, other.companion_weight_, other.hyper_ = None, 0.0, None
         other._infer(task, Chosen(node, graph, start, node=True), Clock())
         models.append(other)
-    return Hyper(models, found.weights, _table(found))
+    return models
 
 
-def _table(found: Integration) -> list[dict[str, Any]]:
-    space = found.space
-    top = space.vector()
-    deviation = np.sqrt(np.mean((found.samples - top) ** 2, axis=0))
-    middle, spread = found.samples.mean(axis=0), 1.96 * found.samples.std(axis=0)
-    lower, upper = (space.numbers(np.clip(z, space.low, space.high)) for z in (middle - spread, middle + spread))
+def _table(found: Integration, beside: Integration, share: float) -> list[dict[str, Any]]:
+    """What is known of each number, with two smoothnesses mixed."""
+    space, top = found.space, found.space.vector()
+    both = [(1.0 - share, found.samples), (share, beside.samples)]
+    middle = sum(weight * z.mean(axis=0) for weight, z in both)
+    spread = np.sqrt(sum(weight * np.mean((z - middle) ** 2, axis=0) for weight, z in both))
+    error = np.sqrt(sum(weight * np.mean((z - top) ** 2, axis=0) for weight, z in both))
+    low, high = middle - TWO_SIDED * spread, middle + TWO_SIDED * spread
+    # beyond the end of what was searched nothing changes any more: there the interval has none
+    low, high = np.where(low <= space.low, -np.inf, low), np.where(high >= space.high, np.inf, high)
+    rows = zip(space.coordinates, space.slopes(top) * error, space.numbers(low), space.numbers(high))
     return [
         {
             "parameter": c.name if c.entry is None else f"{c.name}[{c.entry}]",
-            "standard_error": float(slope * error),
-            "lower": float(low),
-            "upper": float(high),
+            "standard_error": float(deviation),
+            "lower": float(lower),
+            "upper": float(upper),
         }
-        for c, slope, error, low, high in zip(space.coordinates, space.slopes(top), deviation, lower, upper)
+        for c, deviation, lower, upper in rows
     ]

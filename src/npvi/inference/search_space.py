@@ -205,7 +205,7 @@ def _forward(x: float, interval: Interval, beyond: float) -> float:
 def _backward(z: float, interval: Interval) -> float:
     a, b = interval.lower, interval.upper
     if math.isfinite(a) and math.isfinite(b):
-        share = 1.0 / (1.0 + math.exp(-z))
+        share = 1.0 / (1.0 + math.exp(min(-z, 700.0)))
         return a + (b - a) * min(max(share, 1e-12), 1.0 - 1e-12)
     return a + math.exp(z) if math.isfinite(a) else z
 

@@ -29,7 +29,7 @@ _NAMES = (
     "gcn",
     "verdicts",
 )
-_BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance", "nuts", "variances")
+_BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance", "nuts", "variances", "coverage")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtr
 
 from npvi.likelihoods.quantiles import smallest_reaching
 from npvi.likelihoods.root_finding import Start
@@ -17,6 +17,8 @@ from npvi.reach import Reach
 
 __all__ = ["MixturePredictive"]
 
+#: halvings of an interval that a quantile of f is in
+_HALVINGS = 50
 #: draws of a part from which moments of a total are taken
 _FEWEST = 32
 
@@ -67,6 +69,17 @@ class MixturePredictive(Predictive):
 
     def log_prob(self, y: Any) -> np.ndarray:
         return logsumexp([part.log_prob(y) for part in self.parts], axis=0, b=self.weights[:, None])
+
+    def _latent_quantile(self, q: float) -> np.ndarray:
+        ends = np.array([part._latent_quantile(q) for part in self.parts])
+        low, high = ends.min(axis=0), ends.max(axis=0)  # that of a mixture is between those of its parts
+        mean = np.array([part.latent_mean for part in self.parts])
+        sd = np.sqrt([np.maximum(part.latent_var, 1e-300) for part in self.parts])
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            below = self.weights @ ndtr((middle - mean) / sd) < q
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return 0.5 * (low + high)
 
     def cdf(self, y: Any) -> np.ndarray:
         return sum(w * part.cdf(y) for w, part in zip(self.weights, self.parts))  # type: ignore[return-value]

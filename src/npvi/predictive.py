@@ -157,6 +157,20 @@ class Predictive:
             return self._quantile(float(levels))
         return np.array([self._quantile(float(level)) for level in levels]).reshape(len(levels), len(self))
 
+    def latent_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the equal-tailed interval that holds f, without the nugget, with probability `level`.
+
+        >>> from npvi.likelihoods import Poisson
+        >>> [end.round(2) for end in Predictive(Poisson(), [0.0], [1.0], nugget=5.0).latent_interval(0.95)]
+        [array([-1.96]), array([1.96])]
+        """
+        if not 0.0 <= level <= 1.0:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        return self._latent_quantile(0.5 * (1.0 - level)), self._latent_quantile(0.5 * (1.0 + level))
+
+    def _latent_quantile(self, q: float) -> np.ndarray:
+        return self.latent_mean + np.sqrt(self.latent_var) * ndtri(q)
+
     def interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the equal-tailed interval that holds y with probability `level` (at least, where y is
         discrete).

@@ -68,9 +68,11 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
     models = _nodes(model, task, chosen.graph, start, found)
     other, rival, evaluations = model.companion_, learned.second, found.evaluations
     beside, share = found, 0.0
-    if other is None and learned.rival is not None:
-        other, rival = copy.copy(model), learned.rival
-        other._infer(task, Chosen(rival.model, rival.graph, rival.start, node=True), Clock())
+    if other is None:
+        rival = learned.learner.rival(task.table, learned)
+        if rival is not None:
+            other = copy.copy(model)
+            other._infer(task, Chosen(rival.model, rival.graph, rival.start, node=True), Clock())
     if other is not None and rival is not None:
         graph = other.prior_.graph
         start, objective = _objective(other, task, graph, learned.learner)

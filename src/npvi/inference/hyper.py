@@ -46,6 +46,8 @@ _KNEE = 0.3
 _UNKNOWN = 2.0
 #: walkers and steps of a sample
 _WALKERS, _STEPS = 40, 100
+#: nats by which a node may have more than its share
+_MORE = 0.5
 #: samples that nodes are chosen from, and the least share of the weight of one
 _CANDIDATES, _LITTLE = 160, 0.005
 #: length scales of the surface that are tried, in standard deviations of the posterior, and heights
@@ -166,8 +168,8 @@ def integrate(
         off = np.array([evaluate(z).value for z in nodes]) - surface(nodes)
         if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN:
             break
-    # what the surface missed of the bound is made up for
-    weights = weights * np.exp(np.clip(off - off.max(), -50.0, 0.0))
+    # what the surface missed of the bound is made up for; more than a little is not left to a few nodes
+    weights = weights * np.exp(np.clip(off - np.median(off), -50.0, _MORE))
     nodes, weights = nodes[weights > 0.0], weights[weights > 0.0] / weights.sum()
     if start is not None:
         objective.start = start  # type: ignore[attr-defined]

@@ -62,10 +62,10 @@ _MANY = 5
 _FEW, _STARTS = 512, (0.25, 4.0)
 #: places that are left out, one after the other, to choose a link
 _PLACES = 256
+#: what smoothness may be
+_SMOOTHNESS = (0.5, 1.5, 2.5)
 #: nats between two smoothnesses below which the part can't tell, and below which a larger one can't
 _TELLS, _DOUBT = 50.0, 10.0
-#: nats between two smoothnesses below which the lesser one is not ruled out
-_AS_GOOD = 4.0
 #: fewer rows say too little to learn from
 _FEWEST = 5
 
@@ -82,8 +82,6 @@ class Learned:
     """Another model, where a mixture of both predicts better than either."""
     weight: float = 0.0
     """The share of the second in that mixture."""
-    rival: Learned | None = None
-    """The same model with the next best smoothness, where the bound can't tell the two apart."""
     learner: Learner | None = None
     """What it was learned by, with its limits and priors; None where nothing was."""
 
@@ -224,6 +222,18 @@ class Learner:
             values = found.model.named()
             values |= {name: (factor * np.asarray(values[name])).tolist() for name in free}
             yield self.climb(table, replace(found, model=found.model.at(values), curvature=None), 15, enough=0.5)
+
+    def rival(self, table: Table, learned: Learned) -> Learned | None:
+        """The best model of another smoothness, from where one was learned; None where that is held."""
+        model, tried = learned.model, []
+        for smoothness in _SMOOTHNESS if model.open_smoothness else ():
+            other = with_smoothness(model, table.X, smoothness)
+            if _kind(table, other) != _kind(table, model):
+                tried.append(self.climb(table, _Found(other, learned.graph, learned.start), 8, enough=0.5))
+        if not tried:
+            return None
+        best = _by_value(tried)[0]
+        return Learned(best.model, best.graph, best.start, learned.info)
 
     def stacked(self, table: Table, best: _Found, second: _Found, careful: bool = True) -> Stacked:
         """The mixture of both that predicts best."""
@@ -416,20 +426,17 @@ def learn(
     if not _can_learn(table.data):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
-    found, rival = _found(learner, table, model, other_link)
+    found = _found(learner, table, model, other_link)
     stacked = learner.stacked(table, found[0], found[1]) if len(found) > 1 else Stacked(0.0, 0.0)
     info = _info(learner, started, found[0])
     best, *others = (Learned(one.model, one.graph, one.start, info, learner=learner) for one in found)
     if _worth(stacked):
         return replace(best, second=others[0], weight=stacked.weight)
-    return replace(best, rival=None if rival is None else Learned(rival.model, rival.graph, rival.start, info))
+    return best
 
 
-def _found(
-    learner: Learner, table: Table, model: Model, other_link: Model | None
-) -> tuple[list[_Found], _Found | None]:
-    """The best model for all rows, and perhaps a second one that is worth its cost; and the next best smoothness, where
-    all rows were looked at and can't tell."""
+def _found(learner: Learner, table: Table, model: Model, other_link: Model | None) -> list[_Found]:
+    """The best model for all rows, and perhaps a second one that is worth its cost."""
     n, collapsed = len(table), can_collapse(table.data)
     part = table if n <= 2 * _SCREEN else table.patches(model.kernel, _SCREEN)
     best, *others = learner.explore(part, model)
@@ -461,8 +468,7 @@ def _found(
     if larger is not table or (collapsed and n > _ROWS):
         found = [learner.every_row(table, one, len(larger)) for one in found]
     found = found if settled else _by_value(found)
-    near = [one for one in others[:1] if part is table and best.value - one.value < _AS_GOOD]
-    return (found if worth else found[:1]), (near[0] if near else None)
+    return found if worth else found[:1]
 
 
 def _by_value(found: list[_Found]) -> list[_Found]:
@@ -488,7 +494,7 @@ def _worth(stacked: Stacked) -> bool:
 def _info(learner: Learner, started: float, found: _Found | None = None) -> dict[str, Any]:
     return {
         "evaluations": len(learner.history),
-        "objective": learner.history,
+        "objective": list(learner.history),
         "at_bound": [] if found is None else list(found.at_bound),
         "gradient": [] if found is None or found.gradient is None else found.gradient.tolist(),
         "link": None if learner.link is None else learner.link.as_dict(),

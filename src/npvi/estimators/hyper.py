@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from npvi import progress
 from npvi.estimators.fitting import Chosen, Clock, Task
-from npvi.graph import Graph
 from npvi.inference import Start
 from npvi.inference.hyper import Integration, integrate
 from npvi.inference.learner import Learned, Learner
-from npvi.inference.learning import can_collapse
+from npvi.inference.learning import Model, can_collapse
 from npvi.inference.parameter_table import TWO_SIDED
 from npvi.likelihoods.softmax import Softmax
 
@@ -61,29 +61,24 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
         model.fit_info_["hyper"] = {"done": "plug-in", "why": why}
         return
     assert learned.learner is not None
-    start, objective = _objective(model, task, chosen.graph, learned.learner)
-    of = (task.table, chosen.model)
-    about = learned.learner.space(*of), learned.learner.visited(*of)
-    found = integrate(objective, chosen.model, *about, len(task.table))
-    models = _nodes(model, task, chosen.graph, start, found)
-    other, rival, evaluations = model.companion_, learned.second, found.evaluations
-    beside, share = found, 0.0
+    learner = learned.learner
+    found, models = _around(model, task, chosen.model, learner)
+    other, rival = model.companion_, learned.second
+    beside, share, evaluations = found, 0.0, found.evaluations
     if other is None:
-        rival = learned.learner.rival(task.table, learned)
+        rival = learner.rival(task.table, learned)
         if rival is not None:
             other = copy.copy(model)
             other._infer(task, Chosen(rival.model, rival.graph, rival.start, node=True), Clock())
     if other is not None and rival is not None:
-        graph = other.prior_.graph
-        start, objective = _objective(other, task, graph, learned.learner)
-        beside = found.beside(objective, rival.model, learned.learner.space(task.table, rival.model))
+        beside, others = _around(other, task, rival.model, learner)
         evaluations += beside.evaluations
         share = model.companion_weight_
         if model.companion_ is None:  # how likely this smoothness is, beside the first
-            share = float(1.0 / (1.0 + np.exp(np.clip(found.value - beside.value, -50.0, 50.0))))
+            share = float(expit(beside.log_evidence - found.log_evidence))
         if share > _RIVAL:
             other.companion_, other.companion_weight_ = None, 0.0
-            other.hyper_ = Hyper(_nodes(other, task, graph, start, beside), beside.weights, _table(beside, beside, 0.0))
+            other.hyper_ = Hyper(others, beside.weights, _table(beside, beside, 0.0))
             model.companion_, model.companion_weight_ = other, share
     model.hyper_ = Hyper(models, found.weights, _table(found, beside, share))
     model.fit_info_["hyper"] = {
@@ -115,16 +110,13 @@ def _why_not(model: BaseGP, task: Task, learned: Learned) -> str:
     return ""
 
 
-def _objective(model: BaseGP, task: Task, graph: Graph, learner: Learner) -> tuple[Start, Any]:
-    """The bound of all rows, from the posterior of a model."""
-    start = Start(model.posterior_.mean, model._marginal_variance())
+def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> tuple[Integration, list[BaseGP]]:
+    """The posterior of the hyper-parameters of a model that was fitted, and a model for each of its nodes."""
+    graph, start = model.prior_.graph, Start(model.posterior_.mean, model._marginal_variance())
     objective: Any = learner.objective(task.table, graph, start, careful=True)
     objective.enough = _ENOUGH
-    return start, objective
-
-
-def _nodes(model: BaseGP, task: Task, graph: Graph, start: Start, found: Integration) -> list[BaseGP]:
-    """A model for each of the nodes around one that was fitted."""
+    of = (task.table, spec)
+    found = integrate(objective, spec, learner.space(*of), learner.visited(*of), len(task.table))
     models = []
     for number, node in enumerate(found.models):
         progress.report("hyper", model=number + 1, of=len(found.models))
@@ -132,7 +124,7 @@ def _nodes(model: BaseGP, task: Task, graph: Graph, start: Start, found: Integra
         other.companion_, other.companion_weight_, other.hyper_ = None, 0.0, None
         other._infer(task, Chosen(node, graph, start, node=True), Clock())
         models.append(other)
-    return models
+    return found, models
 
 
 def _table(found: Integration, beside: Integration, share: float) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
+from scipy.special import logsumexp
 
 from npvi.inference.learning import Model, Objective
 from npvi.inference.search_space import SearchSpace
@@ -73,7 +74,7 @@ class Integration:
     space : what z stands for.
     samples : of z, shape (S, d).
     nodes : the z of the models.
-    value : the bound and its prior at the top.
+    log_evidence : log ∫ exp(bound + log prior) dz.
     evaluations : of the bound that it took.
     """
 
@@ -82,18 +83,8 @@ class Integration:
     space: SearchSpace
     samples: Columns
     nodes: Columns
-    value: float
+    log_evidence: float
     evaluations: int
-
-    def beside(self, objective: Objective, model: Model, space: SearchSpace) -> Integration:
-        """The same for a model that is nearly as good, whose numbers are as well known: nodes move with the top."""
-        moved = space.vector() - self.space.vector()
-        value = float(objective(model)[0]) + space.log_prior(space.vector())
-        samples = np.clip(self.samples + moved, space.low, space.high)
-        nodes = [np.clip(z + moved, space.low, space.high) for z in self.nodes]
-        return Integration(
-            [model.at(space.named(z)) for z in nodes], self.weights, space, samples, np.array(nodes), value, 1
-        )
 
 
 def integrate(
@@ -173,8 +164,8 @@ def integrate(
     nodes, weights = nodes[weights > 0.0], weights[weights > 0.0] / weights.sum()
     if start is not None:
         objective.start = start  # type: ignore[attr-defined]
-    value = best.value + space.log_prior(top)
-    return Integration([model.at(space.named(z)) for z in nodes], weights, space, samples, nodes, value, len(known))
+    models, evidence = [model.at(space.named(z)) for z in nodes], _log_integral(log_density, samples, rng)
+    return Integration(models, weights, space, samples, nodes, evidence, len(known))
 
 
 class Chart:
@@ -322,3 +313,12 @@ def _nodes(samples: Columns, rng: np.random.Generator) -> tuple[Columns, Vector]
     weights = nnls(moments[some].T, moments.mean(axis=0))[0]
     kept = weights > _LITTLE * weights.sum()
     return samples[some[kept]], weights[kept] / weights[kept].sum()
+
+
+def _log_integral(log_density: Callable[[Columns], Vector], samples: Columns, rng: np.random.Generator) -> float:
+    """log ∫ exp(log_density), with a normal about the samples to draw from."""
+    d = samples.shape[1]
+    factor = np.linalg.cholesky(1.5 * np.cov(samples.T).reshape(d, d) + 1e-12 * np.eye(d))
+    noise = rng.standard_normal((2000, d))
+    density = -0.5 * (noise**2).sum(axis=1) - np.log(np.diag(factor)).sum() - 0.5 * d * np.log(2.0 * np.pi)
+    return float(logsumexp(log_density(samples.mean(axis=0) + noise @ factor.T) - density) - np.log(len(noise)))

@@ -126,6 +126,8 @@ def task_of(
     names = getattr(model, "feature_names_in_", None)
     coords = columns_of(model.coords, names, X.shape[1])
     kernel, likelihood, nugget, said = plain_parts(model.kernel, model._likelihood(), model.nugget, len(coords))
+    if model.hyper == "integrate" and isinstance(likelihood, Softmax):
+        raise ValueError("hyper='integrate' doesn't go with three or more labels: use hyper='plug-in', or 'auto'")
     y = likelihood.check_response(y)
     data = Data(likelihood, y, likelihood.check_row(row, len(y), y), weight)
     rows = rows_of_fit(model, X, data)

@@ -94,13 +94,9 @@ def _why_not(model: BaseGP, task: Task, learned: Learned) -> str:
         return "asked for"
     if learned.learner is None:
         return "nothing was learned"
-    several = isinstance(task.table.data.likelihood, Softmax)
     if model.hyper == "integrate":
-        if several or model.method == "npvi-nn":
-            what = "three or more labels" if several else "method='npvi-nn'"
-            raise ValueError(f"hyper='integrate' doesn't go with {what}: use hyper='plug-in', or 'auto'")
         return ""
-    if several:
+    if isinstance(task.table.data.likelihood, Softmax):
         return "three or more labels have a function each"
     if model.method != "full" or model.prior != "nngp":
         return f"method={model.method!r} with prior={model.prior!r}; hyper='integrate' does it all the same"

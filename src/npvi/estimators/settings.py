@@ -52,6 +52,8 @@ def check_settings(model: BaseGP) -> None:
         raise ValueError(f"tol must be a positive number, got {model.tol!r}")
     if not (model.n_jobs is None or (isinstance(model.n_jobs, Integral) and model.n_jobs != 0)):
         raise ValueError(f"n_jobs must be None (all cores), a number of threads, or -1, -2, …; got {model.n_jobs!r}")
+    if model.hyper == "integrate" and model.method == "npvi-nn":
+        raise ValueError("hyper='integrate' doesn't go with method='npvi-nn': use hyper='plug-in', or 'auto'")
     if model.method == "npvi-nn":
         from npvi.networks.inference import check_network  # rarely needed
 

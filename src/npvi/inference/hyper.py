@@ -45,12 +45,13 @@ _LEAST = 0.15
 _KNEE = 0.3
 #: standard deviation of log numbers without a prior of their own, about the best: none is known to more than that
 _UNKNOWN = 2.0
-#: walkers and steps of a sample
-_WALKERS, _STEPS = 40, 100
+#: walkers, and steps of a sample: for nodes, and of the last one
+_WALKERS, _STEPS, _MORE_STEPS = 40, 100, 300
 #: nats by which a node may have more than its share
 _MORE = 0.5
-#: samples that nodes are chosen from, and the least share of the weight of one
-_CANDIDATES, _LITTLE = 160, 0.005
+#: samples that nodes are chosen from, the least share of the weight of one, and parameters up to which skewness and
+#: covariances count
+_CANDIDATES, _LITTLE, _ASKEW, _TOGETHER = 300, 0.005, 4, 3
 #: length scales of the surface that are tried, in standard deviations of the posterior, and heights
 _LENGTHS, _HEIGHTS = (1.5, 2.5, 4.0, 6.0), (0.5, 1.5, 5.0, 15.0)
 
@@ -154,11 +155,12 @@ def integrate(
         share = np.exp(heights - heights.max())
         walkers = walkers[rng.choice(len(walkers), _WALKERS, p=share / share.sum())]
         walkers = walkers + 0.1 * rng.standard_normal(walkers.shape) @ root.T
-        samples = walkers = _sample(log_density, np.clip(walkers, space.low, space.high), rng)
+        samples = walkers = _sample(log_density, np.clip(walkers, space.low, space.high), rng, _STEPS)
         nodes, weights = _nodes(samples, rng)
         off = np.array([evaluate(z).value for z in nodes]) - surface(nodes)
         if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN:
             break
+    samples = _sample(log_density, samples[-_WALKERS:], rng, _MORE_STEPS)
     # what the surface missed of the bound is made up for; more than a little is not left to a few nodes
     weights = weights * np.exp(np.clip(off - np.median(off), -50.0, _MORE))
     nodes, weights = nodes[weights > 0.0], weights[weights > 0.0] / weights.sum()
@@ -282,12 +284,14 @@ class Surface:
         return np.block([[own, across], [across.T, second.transpose(0, 2, 1, 3).reshape(n * d, n * d)]])
 
 
-def _sample(log_density: Callable[[Columns], Vector], walkers: Columns, rng: np.random.Generator) -> Columns:
+def _sample(
+    log_density: Callable[[Columns], Vector], walkers: Columns, rng: np.random.Generator, steps: int
+) -> Columns:
     """Samples by walkers that stretch along the lines between them (Goodman and Weare 2010)."""
     n, d = walkers.shape
     z, height = walkers.copy(), log_density(walkers)
     kept = []
-    for step in range(_STEPS):
+    for step in range(steps):
         for one, other in ((slice(0, n // 2), slice(n // 2, n)), (slice(n // 2, n), slice(0, n // 2))):
             stretch = (1.0 + rng.uniform(size=n // 2)) ** 2 / 2.0
             beside = z[other][rng.integers(n // 2, size=n // 2)]
@@ -297,18 +301,24 @@ def _sample(log_density: Callable[[Columns], Vector], walkers: Columns, rng: np.
                 taken = np.log(rng.uniform(size=n // 2)) < (d - 1) * np.log(stretch) + there - height[one]
             z[one] = np.where(taken[:, None], trial, z[one])
             height[one] = np.where(taken, there, height[one])
-        if step >= _STEPS // 2 and step % 4 == 0:
+        if step >= steps // 2 and step % 4 == 0:
             kept.append(z.copy())
     return np.concatenate(kept)
 
 
 def _nodes(samples: Columns, rng: np.random.Generator) -> tuple[Columns, Vector]:
-    """Some of the samples, and weights with which they have the means of all, and the variances along their axes."""
+    """Some of the samples, and weights with which they have the means of all, the variances along their axes and, where
+    there are few parameters, the skewness and the covariances."""
     d = samples.shape[1]
     scaled = (samples - samples.mean(axis=0)) / np.maximum(samples.std(axis=0), 1e-12)
     values, vectors = np.linalg.eigh(np.cov(scaled.T).reshape(d, d))
     u = scaled @ (vectors / np.sqrt(np.maximum(values, 1e-12)))
-    moments = np.column_stack([np.ones(len(u)), u, u**2])
+    columns = [np.ones(len(u)), *u.T, *(u**2).T]
+    if d <= _ASKEW:
+        columns += [*(u**3).T]
+    if d <= _TOGETHER:
+        columns += [u[:, i] * u[:, j] for i in range(d) for j in range(i)]
+    moments = np.column_stack(columns)
     some = rng.choice(len(u), min(_CANDIDATES, len(u)), replace=False)
     weights = nnls(moments[some].T, moments.mean(axis=0))[0]
     kept = weights > _LITTLE * weights.sum()

@@ -54,7 +54,7 @@ def test_scores(result):
     assert scores["coverage_90"] > 0.8
     assert 0.3 < scores["squared_error_over_variance"] < 3.0
     assert scores["npvi_squared_error_over_variance"] > scores["squared_error_over_variance"]
-    assert set(result.seconds) == {"simulate", "learn", "prior", "inference", "score", "map", "npvi"}
+    assert set(result.seconds) == {"simulate", "learn", "prior", "inference", "hyper", "score", "map", "npvi"}
     assert result.truth.shape == result.rate.shape == result.uncertainty.shape == (12, 12)
 
 

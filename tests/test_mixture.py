@@ -158,7 +158,7 @@ def test_a_mixture_is_saved_updated_and_fitted_anew(fitted, with_errors, tmp_pat
     before = again.companion_.graph_.n_points
     again.update(X[1200:1500], y[1200:1500])
     assert again.companion_.graph_.n_points == before + 300 == again.graph_.n_points
-    again.set_params(kernel="rbf").fit(X[:300], y[:300])
+    again.set_params(kernel="rbf", hyper="plug-in").fit(X[:300], y[:300])
     assert again.companion_ is None
     assert not isinstance(again.predict_dist(new), MixturePredictive)
 

@@ -23,7 +23,6 @@ from npvi.inference.softmax import fit_softmax
 from npvi.kernels import Matern32
 from npvi.likelihoods.softmax import Softmax
 from npvi.parallel import threads
-from npvi.posteriors.stacked import StackedPosterior
 
 LABELS = np.array(["ash", "oak", "pine"])
 FIXED = {"kernel": Matern32(0.4, 2.0), "nugget": 0.05, "learn": False, "n_neighbors": 10}
@@ -137,15 +136,23 @@ def test_the_gradient_of_the_bound(monkeypatch):
             assert gradient[key] == pytest.approx(slope, rel=1e-4)
 
 
-def test_draws_for_the_gradient_have_the_mean_covariance_of_the_classes(fitted):
-    rng = np.random.default_rng(0)
+def test_draws_for_the_gradient_have_the_mean_covariance_of_the_classes(fitted, monkeypatch):
+    data = fitted.data_
+    graph = replace(fitted.prior_.graph, order=np.arange(len(data.y)))
+    objective = learning.SoftmaxObjective(fitted.prior_.X, data, np.ones((len(data.y), 1)), graph)
     exact = fitted.posterior_
-    parts = [replace(part, draws=(part.sample(21, rng) - part.mean[:, None]).astype("f4")) for part in exact.parts]
-    draws = learning._draws(StackedPosterior(parts))
-    assert draws.shape == (300, 48)
-    np.testing.assert_allclose((draws**2).mean(), exact.variance.mean(), rtol=0.2)
-    root = learning._draws(exact)
+    root = objective._draws(exact)
     np.testing.assert_allclose((root**2).mean(axis=1), exact.variance.mean(axis=1), rtol=1e-9)
+    monkeypatch.setattr("npvi.inference.full._DENSE", 10)
+    model = fitted._fitted_model()
+    objective(model)
+    prior = model.prior(fitted.prior_.X, graph)
+    fit = learning.fit_softmax(
+        learning.AllCovariances(prior, strict=True), prior, data, model.mean_function(prior, np.ones((len(data.y), 1)))
+    )
+    draws = objective._draws(fit.posterior)
+    assert draws.shape == (len(data.y), 3 * 16)
+    np.testing.assert_allclose((draws**2).mean(), fit.posterior.variance.mean(), rtol=0.2)
 
 
 def test_learned_by_default():

@@ -21,6 +21,7 @@ from npvi import model_file, model_packing
 from npvi.kernels import RBF, Custom, Matern32, Subset
 from npvi.likelihoods import Bernoulli, Likelihood, Poisson, StudentT
 from npvi.persistence import ModelFileError, describe, load, save
+from npvi.posteriors import PrecisionPosterior
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 5, size=(60, 2))
@@ -164,13 +165,18 @@ def test_either_posterior(which, path, request):
     np.testing.assert_array_equal(again.posterior_.variance, fitted.posterior_.variance)
 
 
-def test_draws_in_single_precision(path, monkeypatch):
+def test_a_factor_is_made_again(path, monkeypatch):
     monkeypatch.setattr("npvi.inference.full._DENSE", 10)
     fitted = npvi.GPRegressor("poisson", Matern32(2.0), n_neighbors=6, learn=False).fit(X, Y)
-    assert fitted.posterior_.draws.dtype == np.float32
     fitted.save(path)
-    assert npvi.load(path).posterior_.draws.dtype == np.float32
+    assert type(npvi.load(path).posterior_) is PrecisionPosterior
     same_predictions(npvi.load(path), fitted)
+
+
+def test_draws_of_older_files(model, path):
+    """They were kept where a posterior is dense, and by some draws where it wasn't."""
+    rewrite(model, path, lambda m, a: old(model, m, a))
+    same_predictions(npvi.load(path), model)
 
 
 def test_covariates_and_data_come_back(path):
@@ -471,6 +477,36 @@ def rewrite(model, path, change):
     model_file.write(path, metadata, arrays)
 
 
+def old(model, metadata, arrays):
+    """As files had a dense posterior before."""
+    metadata["posterior"] = "draws"
+    arrays |= {"draws": model.posterior_.draws.copy(), "variance": model.posterior_.variance.copy()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: a.update(draws=a["draws"][:-1]), "its draws is not a finite float32 or float64 array"),
+        (lambda a: a.update(draws=a["draws"][:, :0]), "its draws is not a finite float32 or float64 array"),
+        (lambda a: a.update(draws=a["draws"][:, 0]), "its draws is not a finite float32 or float64 array"),
+        (lambda a: a.update(draws=a["draws"].astype(np.int64)), "its draws is not a finite float32"),
+        (lambda a: a["draws"].__setitem__((3, 3), np.inf), "its draws is not a finite float32"),
+        (lambda a: a["variance"].__setitem__(3, 0.0), "its variance is not positive"),
+    ],
+)
+def test_draws_that_make_no_sense(model, path, change, message):
+    rewrite(model, path, lambda m, a: (old(model, m, a), change(a)))
+    with pytest.raises(ModelFileError, match=f"cannot be loaded: .*{message}"):
+        npvi.load(path)
+
+
+def test_a_dense_posterior_of_too_many_rows(model, path, monkeypatch):
+    monkeypatch.setattr("npvi.model_file_checks.DENSE", 50)
+    rewrite(model, path, lambda m, a: None)
+    with pytest.raises(ModelFileError, match="a dense posterior of 60 rows, more than 50"):
+        npvi.load(path)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -479,12 +515,7 @@ def rewrite(model, path, change):
         (lambda m, a: a["parents"].__setitem__((0, 0), 0), "its parents are not earlier points"),
         (lambda m, a: a["order"].__setitem__(0, a["order"][1]), "its order does not name every point once"),
         (lambda m, a: a["spatial"].__setitem__(0, -1), "its spatial does not name every point once"),
-        (lambda m, a: a.update(draws=a["draws"][:-1]), "its draws is not a finite float32 or float64 array"),
-        (lambda m, a: a.update(draws=a["draws"][:, :0]), "its draws is not a finite float32 or float64 array"),
-        (lambda m, a: a.update(draws=a["draws"][:, 0]), "its draws is not a finite float32 or float64 array"),
-        (lambda m, a: a.update(draws=a["draws"].astype(np.int64)), "its draws is not a finite float32"),
-        (lambda m, a: a["draws"].__setitem__((3, 3), np.inf), "its draws is not a finite float32"),
-        (lambda m, a: a["variance"].__setitem__(3, 0.0), "its variance is not positive"),
+        (lambda m, a: a["site_precision"].__setitem__(3, -1e9), "its site_precision makes no posterior"),
         (lambda m, a: m.update(posterior="guess"), "holds a posterior 'guess'"),
         (lambda m, a: m.update(posterior="factor"), "it has no 'factor_diagonal'"),
         (lambda m, a: a["coords"].__setitem__(0, 7), "its coords are not columns from 0 to 1"),

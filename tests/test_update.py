@@ -174,7 +174,10 @@ def test_summary_names_every_number():
         "mean__constant",
     ]
     assert (table["standard_error"] > 0.0).all()
-    assert np.isnan(model.summary()["standard_error"].iloc[0])
+    assert ((table["lower"] < table["value"]) & (table["value"] < table["upper"])).all()
+    alone = npvi.GPRegressor("poisson", "matern32", hyper="plug-in").fit(X, y)
+    assert np.isnan(alone.summary()["standard_error"].iloc[0])
+    assert (alone.summary(standard_errors=True)["standard_error"] > 0.0).all()
 
 
 def test_counts_that_were_all_zeros_lose_their_prior():

@@ -51,7 +51,7 @@ class PenalisedComplexity:
     al. 2019.)
 
     >>> prior = PenalisedComplexity(0.5, 4.0)
-    >>> round(prior.log_density(math.log(4.0)), 3), round(prior.slope(math.log(4.0)), 3)  # the mode
+    >>> float(prior.log_density(math.log(4.0))), round(prior.slope(math.log(4.0)), 3)  # the mode
     (-1.0, 0.0)
     """
 

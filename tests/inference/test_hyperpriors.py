@@ -72,7 +72,7 @@ def test_weak_priors_stand_wherever_there_is_a_length_scale():
         f"kernel__{part}__{name}"
         for part in ("k1__kernel", "k2__k1__kernel", "k2__k2__kernel")
         for name in ("length_scale", "variance")
-    }
+    } | {"nugget"}
     assert len(found["kernel__k2__k2__kernel__length_scale"]) == 2
     assert found["kernel__k2__k1__kernel__variance"][0].mode == 4.0
     assert found["kernel__k2__k2__kernel__variance"][0].mode == 1.0  # it only scales the other factor

@@ -17,6 +17,9 @@ from npvi.inference.hyper import Integration, integrate
 from npvi.inference.learner import Learned, Learner
 from npvi.inference.learning import Model, can_collapse
 from npvi.inference.parameter_table import TWO_SIDED
+from npvi.inference.search_space import SearchSpace
+from npvi.likelihoods import Likelihood
+from npvi.likelihoods.moments import conditional_moments
 from npvi.likelihoods.softmax import Softmax
 
 if TYPE_CHECKING:
@@ -33,6 +36,9 @@ _ROWS, _ROWS_COLLAPSED = 2500, 10_000
 _RIVAL = 0.05
 #: nats to which the bound is found
 _ENOUGH = 0.01
+#: growth of the logarithm of a mean from f = 10 to 20 that counts as exponential, and by how much a variance
+#: of f may be larger there
+_STEEP, _MORE = 8.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
         evaluations += beside.evaluations
         share = model.companion_weight_
         if model.companion_ is None:  # how likely this smoothness is, beside the first
-            share = float(expit(beside.log_evidence - found.log_evidence))
+            share = float(expit(beside.cloud.log_integral - found.cloud.log_integral))
         if share > _RIVAL:
             other.companion_, other.companion_weight_ = None, 0.0
             other.hyper_ = Hyper(others, beside.weights, _table(beside, beside, 0.0))
@@ -111,8 +117,9 @@ def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> tuple[I
     graph, start = model.prior_.graph, Start(model.posterior_.mean, model._marginal_variance())
     objective: Any = learner.objective(task.table, graph, start, careful=True)
     objective.enough = _ENOUGH
-    of = (task.table, spec)
-    found = integrate(objective, spec, learner.space(*of), learner.visited(*of), len(task.table))
+    space = learner.space(task.table, spec)
+    visited, highest = learner.visited(task.table, spec), _highest(space, spec.likelihood)
+    found = integrate(objective, spec, space, visited, len(task.table), highest)
     models = []
     for number, node in enumerate(found.models):
         progress.report("hyper", model=number + 1, of=len(found.models))
@@ -123,13 +130,30 @@ def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> tuple[I
     return found, models
 
 
+def _highest(space: SearchSpace, likelihood: Likelihood) -> NDArray[np.float64]:
+    """Of the z of nodes. Where responses grow like exp f, a variance of f much larger than the best one makes their
+    mean, exp(m + v/2), as large as you please, though hardly anybody expects it: they are intervals' affair."""
+    z, nothing = space.vector(), np.full(len(space), np.inf)
+    try:
+        means = conditional_moments(likelihood, np.array([10.0, 20.0]))[0]
+    except NotImplementedError:  # a user's own class without moments
+        return nothing
+    low, high = np.log(np.maximum(means, 1e-300))
+    if not high - low >= _STEEP:
+        return nothing
+    names = [c.name for c in space.coordinates]
+    of_f = [name == "nugget" or (name.startswith("kernel") and name.endswith("variance")) for name in names]
+    return np.where(of_f, np.log(np.exp(z) + _MORE), np.inf)
+
+
 def _table(found: Integration, beside: Integration, share: float) -> list[dict[str, Any]]:
     """What is known of each number, with two smoothnesses mixed."""
     space, top = found.space, found.space.vector()
-    both = [(1.0 - share, found.samples), (share, beside.samples)]
-    middle = sum(weight * z.mean(axis=0) for weight, z in both)
-    spread = np.sqrt(sum(weight * np.mean((z - middle) ** 2, axis=0) for weight, z in both))
-    error = np.sqrt(sum(weight * np.mean((z - top) ** 2, axis=0) for weight, z in both))
+    weights, clouds = np.array([1.0 - share, share]), (found.cloud, beside.cloud)
+    middle = weights @ np.array([cloud.mean for cloud in clouds])
+    spread, error = (
+        np.sqrt(weights @ np.array([cloud.spread(about) ** 2 for cloud in clouds])) for about in (middle, top)
+    )
     low, high = middle - TWO_SIDED * spread, middle + TWO_SIDED * spread
     # beyond the end of what was searched nothing changes any more: there the interval has none
     low, high = np.where(low <= space.low, -np.inf, low), np.where(high >= space.high, np.inf, high)

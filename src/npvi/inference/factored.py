@@ -72,7 +72,7 @@ class FactoredCovariances:
     def posterior(self, mean: Vector, covariance: _Factored, like: Any = None) -> Any:
         return Marginals(mean, covariance.variance, covariance.site_precision)
 
-    def corrected(self, posterior: Any, covariance: Any, log: Any) -> None:
+    def corrected(self, posterior: Any, covariance: Any) -> None:
         return None
 
     def info(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.mean_solve import PrecisionSolver, SolverLog
+from npvi.inference.mean_solve import PrecisionSolver
 from npvi.posteriors import Posterior
 from npvi.priors import PrecisionFactor
 
@@ -65,7 +65,7 @@ class Family(Protocol):
         """What predictions need of N(mean, V); in the way of another one, for nearly the same V, if there is one."""
         ...
 
-    def corrected(self, posterior: Posterior, covariance: Any, log: SolverLog) -> Any:
+    def corrected(self, posterior: Posterior, covariance: Any) -> Any:
         """The covariance with better marginal variances, where a posterior shows that they were off; else None. `log`
         says what solves have taken so far."""
         ...

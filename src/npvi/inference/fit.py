@@ -123,7 +123,7 @@ def _ascended(
     covariance = without_coefficients(state.covariance)
     posterior = family.posterior(state.mean, covariance)
     wanted = max_iterations and not info["interrupted"]
-    better = family.corrected(posterior, covariance, problem.log) if wanted else None
+    better = family.corrected(posterior, covariance) if wanted else None
     if better is not None:
         state, more = ascend(
             problem, problem.with_covariance(state, better), tolerances, max_iterations, enough, progress

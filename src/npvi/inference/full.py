@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from scipy.spatial import cKDTree
 
 from npvi.compiling import compiled
-from npvi.inference.mean_solve import PrecisionSolver, SolverLog
+from npvi.inference.mean_solve import PrecisionSolver
 from npvi.inference.precision_posterior import again, precision_posterior
 from npvi.parallel import over_chunks
 from npvi.posteriors import DrawsPosterior, Posterior, PrecisionPosterior
@@ -48,6 +48,8 @@ _DRAWS = 64
 _FINE, _SHARE, _SOME = 0.001, 0.1, 1000
 #: rows whose variances are found together, and groups of them that tell what more will cost
 _GROUP, _GROUPS = 16, 8
+#: conjugate gradient iterations and factors of an ordinary fit
+_ITERATIONS, _FACTORS = 30, 6
 #: rows nearby that an unknown one is taken to be like
 _LIKE = 4
 
@@ -124,7 +126,6 @@ class AllCovariances:
         self.solve_tolerance = 1e-10 if self.exact else 1e-2
         self._precision = prior.block(np.arange(prior.graph.n_points)) if dense else None
         self._info: dict[str, Any] = {}
-        self._factors = 0  # with their derivatives
         self._ratio: Vector | float = 1.0  # of marginal variances to what the factor says they are
 
     def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Inverse | None:
@@ -160,14 +161,14 @@ class AllCovariances:
         found, self._info["variance_error"] = precision_posterior(self.prior, mean, v, w, factor, covariance.route)
         return found
 
-    def corrected(self, posterior: Posterior, covariance: _Inverse, log: SolverLog) -> _Inverse | None:
+    def corrected(self, posterior: Posterior, covariance: _Inverse) -> _Inverse | None:
         """A covariance with marginal variances that are nearer to the posterior's own, where those of the factor were
         off: all of them where that costs a tenth of the fit or less, by counted work, else as those at some places
         nearby. They stay so from now on."""
         if self.strict or not isinstance(posterior, PrecisionPosterior):
             return None
         n = len(posterior.mean)
-        rows = self._compared(posterior, log)
+        rows = self._compared(posterior)
         ratio = posterior.projected_variance(rows[:, None], np.ones((len(rows), 1))) / posterior.variance[rows]
         off = _rms(np.sqrt(ratio) - 1.0)
         if len(rows) == n:
@@ -187,12 +188,13 @@ class AllCovariances:
         self._ratio = self._ratio * every
         return replace(covariance, variance=covariance.variance * every)
 
-    def _compared(self, posterior: PrecisionPosterior, log: SolverLog) -> NDArray[np.int32]:
+    def _compared(self, posterior: PrecisionPosterior) -> NDArray[np.int32]:
         """Rows whose variances the ancestors are asked for: all, or as many as a share of the fit's work pays for."""
         spatial, (n, K) = self.prior.graph.spatial, self.prior.graph.parents.shape
         # in products of a number, or of a vector register, with an edge: a conjugate gradient iteration goes through
-        # all edges four times, a factor through K of every edge, and its derivatives through twice as many
-        work = n * K * (4.0 * sum(log.iterations) + K * len(log.breakdowns) + (3.0 * K + 8.0) * self._factors)
+        # all edges four times, a factor through K of every edge, and its derivatives through twice as many. It is that
+        # of an ordinary fit: one with a good start, as an update has, must not end elsewhere
+        work = n * K * (4.0 * _ITERATIONS + (3.0 * K + 8.0) * _FACTORS)
         together = min(n, _GROUP * _GROUPS)
         starts = np.linspace(0, n - _GROUP, together // _GROUP).astype(np.int64)
         neighbours = spatial[(starts[:, None] + np.arange(_GROUP)).ravel()]
@@ -209,7 +211,6 @@ class AllCovariances:
         """V as a factor has it; None where that won't do."""
         if factor is None:
             return None
-        self._factors += 1
         w, transpose = solver.site_precision, factor.transpose
         probes = self._noise.columns(0, _PROBES)
 

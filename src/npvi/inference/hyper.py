@@ -2,7 +2,7 @@
 
 On the scale of the search space z the posterior of θ is exp(bound + log prior). The bound is known, with its gradient,
 at the points that learning has visited and at some more around the best; between them a Gaussian process follows it
-(`Surface`), the priors being known exactly. A few samples of that posterior, with weights that give them the means and
+(`Surface`), the priors being known exactly. A few points of that posterior, with weights that give them the means and
 variances of all, are nodes; the bound is evaluated there, and the surface drawn anew, until it has foreseen what comes.
 These nodes are the models that predictions are mixed from.
 """
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
-from scipy.special import logsumexp
+from scipy.special import chdtri, gammaln, ndtri
+from scipy.stats import qmc
 
 from npvi.inference.learning import Model, Objective
 from npvi.inference.search_space import SearchSpace
@@ -45,11 +46,12 @@ _LEAST = 0.15
 _KNEE = 0.3
 #: standard deviation of log numbers without a prior of their own, about the best: none is known to more than that
 _UNKNOWN = 2.0
-#: walkers, and steps of a sample: for nodes, and of the last one
-_WALKERS, _STEPS, _MORE_STEPS = 40, 100, 300
+#: points of a cloud, a power of 2; degrees of freedom of their t-distribution; passes, each from where the one before
+#: has found the posterior, and how much wider
+_POINTS, _FREEDOM, _PASSES, _WIDER = 2048, 5.0, 4, 0.05
 #: nats by which a node may have more than its share
 _MORE = 0.5
-#: samples that nodes are chosen from, the least share of the weight of one, and parameters up to which skewness and
+#: points that nodes are chosen from, the least share of the weight of one, and parameters up to which skewness and
 #: covariances count
 _CANDIDATES, _LITTLE, _ASKEW, _TOGETHER = 300, 0.005, 4, 3
 #: length scales of the surface that are tried, in standard deviations of the posterior, and heights
@@ -65,31 +67,53 @@ class Evaluation(NamedTuple):
     error: float = _ROUGH
 
 
+class Cloud(NamedTuple):
+    """Points in z with weights, and the logarithm of the integral of the density that they stand for."""
+
+    z: Columns
+    weights: Vector
+    log_integral: float
+
+    @property
+    def mean(self) -> Vector:
+        return self.weights @ self.z
+
+    @property
+    def covariance(self) -> Columns:
+        off = self.z - self.mean
+        return (off * self.weights[:, None]).T @ off
+
+    def where(self, allowed: NDArray[np.bool_]) -> Cloud:
+        """The part of it that is allowed; all, where that is next to nothing."""
+        share = np.where(allowed, self.weights, 0.0)
+        return self if share.sum() < 0.01 else self._replace(weights=share / share.sum())
+
+    def spread(self, about: Vector) -> Vector:
+        """Root mean square of each coordinate about a place."""
+        return np.sqrt(self.weights @ (self.z - about) ** 2)
+
+
 @dataclass(frozen=True)
 class Integration:
-    """The posterior of hyper-parameters, by samples and by nodes.
+    """The posterior of hyper-parameters, by a cloud of points and by nodes.
 
     Attributes
     ----------
     models, weights : the nodes.
     space : what z stands for.
-    samples : of z, shape (S, d).
-    nodes : the z of the models.
-    log_evidence : log ∫ exp(bound + log prior) dz.
+    cloud : all points.
     evaluations : of the bound that it took.
     """
 
     models: list[Model]
     weights: Vector
     space: SearchSpace
-    samples: Columns
-    nodes: Columns
-    log_evidence: float
+    cloud: Cloud
     evaluations: int
 
 
 def integrate(
-    objective: Objective, model: Model, space: SearchSpace, visited: list[Evaluation], rows: int, seed: int = 0
+    objective: Objective, model: Model, space: SearchSpace, visited: list[Evaluation], rows: int, highest: Vector
 ) -> Integration:
     """Nodes for what isn't known of a model that was learned.
 
@@ -100,11 +124,11 @@ def integrate(
     space : what is learned of it.
     visited : where else the bound is known.
     rows : how many there are: the more, the narrower the posterior.
+    highest : z that a node may have; the posterior itself goes on.
     """
     top = space.vector()
     d = len(top)
     start = getattr(objective, "start", None)
-    rng = np.random.default_rng(seed)
     known: list[Evaluation] = []
 
     def evaluate(z: Vector) -> Evaluation:
@@ -120,7 +144,7 @@ def integrate(
 
     best = evaluate(top)
     if d == 0:
-        return Integration([model], np.ones(1), space, np.zeros((1, 0)), np.zeros((1, 0)), best.value, 1)
+        return Integration([model], np.ones(1), space, Cloud(np.zeros((1, 0)), np.ones(1), best.value), 1)
     unknown = np.array([c.prior is None for c in space.coordinates])
 
     def log_prior(z: Columns) -> Vector:
@@ -142,32 +166,31 @@ def integrate(
         if isinstance(c.prior, PenalisedComplexity):
             away = -np.copysign(_TAIL, c.prior.exponent) * np.eye(d)[i]
             evaluate(np.clip(top + away, space.low, space.high))
-    values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T) + np.diag(unknown / _UNKNOWN**2))
-    root = vectors / np.sqrt(np.maximum(values, _LEAST))
-    walkers = np.clip(top + 0.7 * rng.standard_normal((_WALKERS, d)) @ root.T, space.low, space.high)
+    curvature = 0.5 * (curvature + curvature.T) + np.diag(unknown / _UNKNOWN**2)
+    values, vectors = np.linalg.eigh(curvature)
+    root = (vectors / np.sqrt(np.maximum(values, _LEAST))) @ vectors.T
+    # which of several length scales comes first says nothing: their random numbers follow what is known of them
+    names = [c.name for c in space.coordinates]
+    rank = np.empty(d, dtype=np.int64)
+    rank[sorted(range(d), key=lambda i: (names[i], curvature[i, i]))] = np.arange(d)
+    noise = _noise(d)[:, rank]
     for _ in range(_ROUNDS):
         surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T))
 
         def log_density(z: Columns, surface: Surface = surface) -> Vector:
             return log_prior(z) + surface(z)
 
-        heights = log_density(walkers)
-        share = np.exp(heights - heights.max())
-        walkers = walkers[rng.choice(len(walkers), _WALKERS, p=share / share.sum())]
-        walkers = walkers + 0.1 * rng.standard_normal(walkers.shape) @ root.T
-        samples = walkers = _sample(log_density, np.clip(walkers, space.low, space.high), rng, _STEPS)
-        nodes, weights = _nodes(samples, rng)
+        cloud = _cloud(log_density, top, root, noise)
+        nodes, weights = _nodes(cloud.where(np.all(cloud.z <= highest, axis=1)))
         off = np.array([evaluate(z).value for z in nodes]) - surface(nodes)
         if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN:
             break
-    samples = _sample(log_density, samples[-_WALKERS:], rng, _MORE_STEPS)
     # what the surface missed of the bound is made up for; more than a little is not left to a few nodes
     weights = weights * np.exp(np.clip(off - np.median(off), -50.0, _MORE))
     nodes, weights = nodes[weights > 0.0], weights[weights > 0.0] / weights.sum()
     if start is not None:
         objective.start = start  # type: ignore[attr-defined]
-    models, evidence = [model.at(space.named(z)) for z in nodes], _log_integral(log_density, samples, rng)
-    return Integration(models, weights, space, samples, nodes, evidence, len(known))
+    return Integration([model.at(space.named(z)) for z in nodes], weights, space, cloud, len(known))
 
 
 class Chart:
@@ -284,51 +307,47 @@ class Surface:
         return np.block([[own, across], [across.T, second.transpose(0, 2, 1, 3).reshape(n * d, n * d)]])
 
 
-def _sample(
-    log_density: Callable[[Columns], Vector], walkers: Columns, rng: np.random.Generator, steps: int
-) -> Columns:
-    """Samples by walkers that stretch along the lines between them (Goodman and Weare 2010)."""
-    n, d = walkers.shape
-    z, height = walkers.copy(), log_density(walkers)
-    kept = []
-    for step in range(steps):
-        for one, other in ((slice(0, n // 2), slice(n // 2, n)), (slice(n // 2, n), slice(0, n // 2))):
-            stretch = (1.0 + rng.uniform(size=n // 2)) ** 2 / 2.0
-            beside = z[other][rng.integers(n // 2, size=n // 2)]
-            trial = beside + stretch[:, None] * (z[one] - beside)
-            there = log_density(trial)
-            with np.errstate(invalid="ignore"):
-                taken = np.log(rng.uniform(size=n // 2)) < (d - 1) * np.log(stretch) + there - height[one]
-            z[one] = np.where(taken[:, None], trial, z[one])
-            height[one] = np.where(taken, there, height[one])
-        if step >= steps // 2 and step % 4 == 0:
-            kept.append(z.copy())
-    return np.concatenate(kept)
+def _noise(d: int) -> Columns:
+    """Points of Student's t, always the same ones, spread evenly."""
+    uniform = qmc.Sobol(d + 1, seed=0).random(_POINTS)
+    scale = np.sqrt(_FREEDOM / chdtri(_FREEDOM, uniform[:, -1]))
+    return ndtri(np.clip(uniform[:, :d], 1e-12, 1.0 - 1e-12)) * scale[:, None]
 
 
-def _nodes(samples: Columns, rng: np.random.Generator) -> tuple[Columns, Vector]:
-    """Some of the samples, and weights with which they have the means of all, the variances along their axes and, where
+def _cloud(log_density: Callable[[Columns], Vector], centre: Vector, root: Columns, noise: Columns) -> Cloud:
+    """Points with weights: from where the posterior is thought to be to where the points before found it.
+
+    Everything is a smooth function of what goes in, unlike a walk: models that are equal but for their units, or the
+    order of their columns, have the same nodes.
+    """
+    d = len(centre)
+    log_t = -0.5 * (_FREEDOM + d) * np.log1p(np.einsum("ij,ij->i", noise, noise) / _FREEDOM)
+    for _ in range(_PASSES):
+        z = centre + noise @ root.T
+        heights = log_density(z)
+        share = np.exp(heights - log_t - np.max(heights - log_t))
+        cloud = Cloud(z, share / share.sum(), 0.0)
+        total = float(np.log(share.mean()) + np.max(heights - log_t)) + float(np.linalg.slogdet(root)[1])
+        covariance = cloud.covariance + _WIDER * root @ root.T
+        centre, root = cloud.mean, np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    constant = gammaln(0.5 * (_FREEDOM + d)) - gammaln(0.5 * _FREEDOM) - 0.5 * d * np.log(_FREEDOM * np.pi)
+    return cloud._replace(log_integral=total - float(constant))
+
+
+def _nodes(cloud: Cloud) -> tuple[Columns, Vector]:
+    """Some of the points, and weights with which they have the means of all, the variances along their axes and, where
     there are few parameters, the skewness and the covariances."""
-    d = samples.shape[1]
-    scaled = (samples - samples.mean(axis=0)) / np.maximum(samples.std(axis=0), 1e-12)
-    values, vectors = np.linalg.eigh(np.cov(scaled.T).reshape(d, d))
-    u = scaled @ (vectors / np.sqrt(np.maximum(values, 1e-12)))
+    d = cloud.z.shape[1]
+    root = np.linalg.cholesky(cloud.covariance + 1e-12 * np.eye(d))
+    u = np.linalg.solve(root, (cloud.z - cloud.mean).T).T
     columns = [np.ones(len(u)), *u.T, *(u**2).T]
     if d <= _ASKEW:
         columns += [*(u**3).T]
     if d <= _TOGETHER:
         columns += [u[:, i] * u[:, j] for i in range(d) for j in range(i)]
     moments = np.column_stack(columns)
-    some = rng.choice(len(u), min(_CANDIDATES, len(u)), replace=False)
-    weights = nnls(moments[some].T, moments.mean(axis=0))[0]
+    some = np.unique(np.searchsorted(np.cumsum(cloud.weights), (np.arange(_CANDIDATES) + 0.5) / _CANDIDATES))
+    some = np.minimum(some, len(u) - 1)
+    weights = nnls(moments[some].T, cloud.weights @ moments)[0]
     kept = weights > _LITTLE * weights.sum()
-    return samples[some[kept]], weights[kept] / weights[kept].sum()
-
-
-def _log_integral(log_density: Callable[[Columns], Vector], samples: Columns, rng: np.random.Generator) -> float:
-    """log ∫ exp(log_density), with a normal about the samples to draw from."""
-    d = samples.shape[1]
-    factor = np.linalg.cholesky(1.5 * np.cov(samples.T).reshape(d, d) + 1e-12 * np.eye(d))
-    noise = rng.standard_normal((2000, d))
-    density = -0.5 * (noise**2).sum(axis=1) - np.log(np.diag(factor)).sum() - 0.5 * d * np.log(2.0 * np.pi)
-    return float(logsumexp(log_density(samples.mean(axis=0) + noise @ factor.T) - density) - np.log(len(noise)))
+    return cloud.z[some[kept]], weights[kept] / weights[kept].sum()

@@ -255,7 +255,10 @@ class Learner:
         return bool(others) and all(_worth(self.stacked(table, best, others[0], c)) for c in (False, True))
 
     def other_link(self, table: Table, found: _Found, other: Model) -> tuple[_Found, Comparison] | None:
-        """What was found with the link of another model, and how it compares at places that are left out."""
+        """What was found with the link of another model, and how it compares at places that are left out; None where
+        nothing was found."""
+        if found.start is None:
+            return None
         climbed = self.climb(table, self.with_link(table, found, other), 10, enough=0.5)
         foretold = []
         for one in (found, climbed):

@@ -61,7 +61,7 @@ class SparseFactors:
     def posterior(self, mean: Vector, covariance: _Swept, like: Any = None) -> FactorPosterior:
         return FactorPosterior(mean, covariance.factor, covariance.site_precision)
 
-    def corrected(self, posterior: Any, covariance: Any, log: Any) -> None:
+    def corrected(self, posterior: Any, covariance: Any) -> None:
         return None
 
     def info(self) -> dict[str, Any]:

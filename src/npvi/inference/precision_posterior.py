@@ -101,8 +101,10 @@ def precision_posterior(
         best = min(best, tried(_NARROW, True), key=_error)
     compensated = best.kind[1]
     best = with_modes(best)
-    if best.error > good and route == _NARROW:
-        best = min(best, with_modes(tried(_WIDE, compensated)), key=_error)
+    if route == _NARROW:
+        for kind in (False, True) if len(mean) <= _FEW else (compensated,):
+            if best.error > good:
+                best = min(best, with_modes(tried(_WIDE, kind)), key=_error)
     own = factor if factor.root is prior.root else None
     found = (best.transpose, variance, site_precision, best.modes, best.gains, best.kind)
     return PrecisionPosterior(mean, *found, own), best.error
@@ -115,7 +117,7 @@ def again(
     if site_precision is like.site_precision:
         return replace(like, mean=mean, variance=variance)
     factor = prior.factor(site_precision, *like.kind)
-    own = factor if factor.root is prior.root else None
+    own = factor if factor.root is prior.root else like.factor  # more data may start from what is nearly right
     return replace(
         like, mean=mean, variance=variance, site_precision=site_precision, transpose=factor.transpose, factor=own
     )

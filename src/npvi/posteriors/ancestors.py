@@ -50,8 +50,8 @@ class PrecisionPosterior:
     >>> q = PrecisionPosterior(np.zeros(2), transpose, np.array([1.25, 0.25]), np.ones(2))
     >>> U = transpose.to_scipy().toarray().T
     >>> np.linalg.inv(U @ U.T)
-    array([[1.  , 0.5 ],
-           [0.5 , 0.5 ]])
+    array([[1. , 0.5],
+           [0.5, 0.5]])
     >>> q.projected_variance(np.array([[0, 1]], dtype=np.int32), np.array([[1.0, -1.0]]))
     array([0.5])
     """

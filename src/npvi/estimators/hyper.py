@@ -68,30 +68,31 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
         return
     assert learned.learner is not None
     learner = learned.learner
-    found, models = _around(model, task, chosen.model, learner)
+    found = _around(model, task, chosen.model, learner)
+    if not found.settled:
+        model.fit_info_["hyper"] = {"done": "plug-in", "why": "their posterior could not be followed"}
+        return
+    models = _fitted(model, task, found)
     other, rival = model.companion_, learned.second
-    beside, share, evaluations = found, 0.0, found.evaluations
+    beside, share, evaluations = found, model.companion_weight_, found.evaluations
     if other is None:
         rival = learner.rival(task.table, learned)
         if rival is not None:
             other = copy.copy(model)
             other._infer(task, Chosen(rival.model, rival.graph, rival.start, node=True), Clock())
     if other is not None and rival is not None:
-        beside, others = _around(other, task, rival.model, learner)
-        evaluations += beside.evaluations
-        share = model.companion_weight_
-        if model.companion_ is None:  # how likely this smoothness is, beside the first
-            share = float(expit(beside.cloud.log_integral - found.cloud.log_integral))
-        if share > _RIVAL:
-            other.companion_, other.companion_weight_ = None, 0.0
-            other.hyper_ = Hyper(others, beside.weights, _table(beside, beside, 0.0))
-            model.companion_, model.companion_weight_ = other, share
+        between = _around(other, task, rival.model, learner)
+        evaluations += between.evaluations
+        if between.settled:
+            beside = between
+            if model.companion_ is None:  # how likely this smoothness is, beside the first
+                share = float(expit(beside.cloud.log_integral - found.cloud.log_integral))
+            if share > _RIVAL:
+                other.companion_, other.companion_weight_ = None, 0.0
+                other.hyper_ = Hyper(_fitted(other, task, beside), beside.weights, _table(beside, beside, 0.0))
+                model.companion_, model.companion_weight_ = other, share
     model.hyper_ = Hyper(models, found.weights, _table(found, beside, share))
-    model.fit_info_["hyper"] = {
-        "done": "integrate",
-        "models": len(model._shares()),
-        "evaluations": evaluations,
-    }
+    model.fit_info_["hyper"] = {"done": "integrate", "models": len(model._shares()), "evaluations": evaluations}
 
 
 def _why_not(model: BaseGP, task: Task, learned: Learned) -> str:
@@ -112,14 +113,19 @@ def _why_not(model: BaseGP, task: Task, learned: Learned) -> str:
     return ""
 
 
-def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> tuple[Integration, list[BaseGP]]:
-    """The posterior of the hyper-parameters of a model that was fitted, and a model for each of its nodes."""
+def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> Integration:
+    """The posterior of the hyper-parameters of a model that was fitted."""
     graph, start = model.prior_.graph, Start(model.posterior_.mean, model._marginal_variance())
     objective: Any = learner.objective(task.table, graph, start, careful=True)
     objective.enough = _ENOUGH
     space = learner.space(task.table, spec)
     visited, highest = learner.visited(task.table, spec), _highest(space, spec.likelihood)
-    found = integrate(objective, spec, space, visited, len(task.table), highest)
+    return integrate(objective, spec, space, visited, len(task.table), highest)
+
+
+def _fitted(model: BaseGP, task: Task, found: Integration) -> list[BaseGP]:
+    """A model for each node."""
+    graph, start = model.prior_.graph, Start(model.posterior_.mean, model._marginal_variance())
     models = []
     for number, node in enumerate(found.models):
         progress.report("hyper", model=number + 1, of=len(found.models))
@@ -127,7 +133,7 @@ def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> tuple[I
         other.companion_, other.companion_weight_, other.hyper_ = None, 0.0, None
         other._infer(task, Chosen(node, graph, start, node=True), Clock())
         models.append(other)
-    return found, models
+    return models
 
 
 def _highest(space: SearchSpace, likelihood: Likelihood) -> NDArray[np.float64]:

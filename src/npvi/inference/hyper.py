@@ -49,6 +49,8 @@ _UNKNOWN = 2.0
 #: points of a cloud, a power of 2; degrees of freedom of their t-distribution; passes, each from where the one before
 #: has found the posterior, and how much wider
 _POINTS, _FREEDOM, _PASSES, _WIDER = 2048, 5.0, 4, 0.05
+#: error, in nats, from which on the posterior is lost, and points that must count
+_LOST, _FEWEST = 1.5, 20.0
 #: nats by which a node may have more than its share
 _MORE = 0.5
 #: points that nodes are chosen from, the least share of the weight of one, and parameters up to which skewness and
@@ -83,6 +85,11 @@ class Cloud(NamedTuple):
         off = self.z - self.mean
         return (off * self.weights[:, None]).T @ off
 
+    @property
+    def effective(self) -> float:
+        """How many points of equal weight would say as much."""
+        return 1.0 / float(self.weights @ self.weights)
+
     def where(self, allowed: NDArray[np.bool_]) -> Cloud:
         """The part of it that is allowed; all, where that is next to nothing."""
         share = np.where(allowed, self.weights, 0.0)
@@ -102,6 +109,7 @@ class Integration:
     models, weights : the nodes.
     space : what z stands for.
     cloud : all points.
+    settled : whether it was foreseen, more or less, what the bound is at the nodes.
     evaluations : of the bound that it took.
     """
 
@@ -109,6 +117,7 @@ class Integration:
     weights: Vector
     space: SearchSpace
     cloud: Cloud
+    settled: bool
     evaluations: int
 
 
@@ -144,7 +153,7 @@ def integrate(
 
     best = evaluate(top)
     if d == 0:
-        return Integration([model], np.ones(1), space, Cloud(np.zeros((1, 0)), np.ones(1), best.value), 1)
+        return Integration([model], np.ones(1), space, Cloud(np.zeros((1, 0)), np.ones(1), best.value), True, 1)
     unknown = np.array([c.prior is None for c in space.coordinates])
 
     def log_prior(z: Columns) -> Vector:
@@ -168,7 +177,7 @@ def integrate(
             evaluate(np.clip(top + away, space.low, space.high))
     curvature = 0.5 * (curvature + curvature.T) + np.diag(unknown / _UNKNOWN**2)
     values, vectors = np.linalg.eigh(curvature)
-    root = (vectors / np.sqrt(np.maximum(values, _LEAST))) @ vectors.T
+    root = (vectors / np.sqrt(np.maximum(values, _LEAST))) @ vectors.T  # without an order of its own
     # which of several length scales comes first says nothing: their random numbers follow what is known of them
     names = [c.name for c in space.coordinates]
     rank = np.empty(d, dtype=np.int64)
@@ -185,12 +194,14 @@ def integrate(
         off = np.array([evaluate(z).value for z in nodes]) - surface(nodes)
         if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN:
             break
+    settled = float(weights @ np.minimum(np.abs(off), 10.0)) < _LOST and cloud.effective > _FEWEST
     # what the surface missed of the bound is made up for; more than a little is not left to a few nodes
     weights = weights * np.exp(np.clip(off - np.median(off), -50.0, _MORE))
     nodes, weights = nodes[weights > 0.0], weights[weights > 0.0] / weights.sum()
     if start is not None:
         objective.start = start  # type: ignore[attr-defined]
-    return Integration([model.at(space.named(z)) for z in nodes], weights, space, cloud, len(known))
+    models = [model.at(space.named(z)) for z in nodes]
+    return Integration(models, weights, space, cloud, settled, len(known))
 
 
 class Chart:
@@ -329,17 +340,22 @@ def _cloud(log_density: Callable[[Columns], Vector], centre: Vector, root: Colum
         cloud = Cloud(z, share / share.sum(), 0.0)
         total = float(np.log(share.mean()) + np.max(heights - log_t)) + float(np.linalg.slogdet(root)[1])
         covariance = cloud.covariance + _WIDER * root @ root.T
-        centre, root = cloud.mean, np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        centre, root = cloud.mean, _root(covariance)
     constant = gammaln(0.5 * (_FREEDOM + d)) - gammaln(0.5 * _FREEDOM) - 0.5 * d * np.log(_FREEDOM * np.pi)
     return cloud._replace(log_integral=total - float(constant))
+
+
+def _root(covariance: Columns) -> Columns:
+    """The symmetric one, which goes along when coordinates change places."""
+    values, vectors = np.linalg.eigh(covariance)
+    return (vectors * np.sqrt(np.maximum(values, 1e-12))) @ vectors.T
 
 
 def _nodes(cloud: Cloud) -> tuple[Columns, Vector]:
     """Some of the points, and weights with which they have the means of all, the variances along their axes and, where
     there are few parameters, the skewness and the covariances."""
     d = cloud.z.shape[1]
-    root = np.linalg.cholesky(cloud.covariance + 1e-12 * np.eye(d))
-    u = np.linalg.solve(root, (cloud.z - cloud.mean).T).T
+    u = (cloud.z - cloud.mean) @ np.linalg.inv(_root(cloud.covariance))
     columns = [np.ones(len(u)), *u.T, *(u**2).T]
     if d <= _ASKEW:
         columns += [*(u**3).T]

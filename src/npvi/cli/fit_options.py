@@ -20,6 +20,7 @@ __all__ = [
     "Epochs",
     "Fix",
     "Grid",
+    "Hyper",
     "Inducing",
     "Inputs",
     "Kernel",
@@ -144,6 +145,14 @@ WeakPriors = Annotated[
         None,
         "Weak priors of length scales and standard deviations, in the data's own units; or maximum likelihood.",
         "--weak-priors/--no-priors",
+    ),
+]
+Hyper = Annotated[
+    str,
+    _model(
+        "HOW",
+        "What isn't known of the learned numbers: integrate mixes predictions over some of them, plug-in takes the "
+        "best; auto integrates where rows are few.",
     ),
 ]
 VaryingNoise = Annotated[

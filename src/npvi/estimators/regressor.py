@@ -37,7 +37,7 @@ class GPRegressor(PredictsNumbers, BaseGP):
         Prior mean of f: a constant, which is learned; a linear function of the covariates (of all columns, where
         `coords` leaves none over); or zero. Covariates are part of it in any case.
     method : {"full", "npvi", "npvi-nn"}
-        How the posterior is approximated: by the best Gaussian there is (beyond a thousand rows by draws), by the
+        How the posterior is approximated: by the best Gaussian there is, by the
         paper's, whose covariance has a sparse factor, or by what a network recognises as that.
     prior : {"nngp", "fitc", "nystrom"}
         How the Gaussian process is approximated: each point given its nearest neighbours; or all of them through a few
@@ -79,6 +79,11 @@ class GPRegressor(PredictsNumbers, BaseGP):
     hyperprior : {"weak", None}
         Priors of the length scales and standard deviations that have none of their own (`npvi.pc`, `npvi.positive`):
         penalised complexity, in the data's own units, or none, which is maximum likelihood.
+    hyper : {"auto", "plug-in", "integrate"}
+        What isn't known of the hyper-parameters: predictions mix some models around the best one, as likely as the
+        data and the priors make them ("integrate"), or are those of the best one ("plug-in"). "auto" integrates up to
+        2,500 rows, and up to 10,000 with Gaussian or log-normal noise, where it takes little time;
+        ``fit_info_["hyper"]`` says what was done, and why.
     tol : float
         Both residuals of the optimum must fall below it; by draws they can't be had as small.
     max_iter : int
@@ -111,6 +116,7 @@ class GPRegressor(PredictsNumbers, BaseGP):
         Where a mixture of both predicts better than either, by leaving out one observation at a time; `predict_dist`
         then returns that mixture.
     companion_weight_ : its share.
+    hyper_ : models at other hyper-parameters that predictions are mixed from, with their weights, or None.
 
     Methods
     -------

@@ -36,6 +36,8 @@ _STEP, _FEW = 0.25, 300
 _TAIL = 2.5
 #: rounds at most, and the error of the foreseen bound at the nodes, in nats, that ends them
 _ROUNDS, _FORESEEN = 5, 0.3
+#: evaluations after which no further round begins
+_MOST = 75
 #: nats by which the bound's peak is above what was seen, and below it those from which on a point counts as so far
 _ABOVE, _FAR = 1.0, 50.0
 #: errors, in nats, of the bound as a climb evaluates it and as it is here
@@ -192,7 +194,7 @@ def integrate(
         cloud = _cloud(log_density, top, root, noise)
         nodes, weights = _nodes(cloud.where(np.all(cloud.z <= highest, axis=1)))
         off = np.array([evaluate(z).value for z in nodes]) - surface(nodes)
-        if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN:
+        if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN or len(known) > _MOST:
             break
     settled = float(weights @ np.minimum(np.abs(off), 10.0)) < _LOST and cloud.effective > _FEWEST
     # what the surface missed of the bound is made up for; more than a little is not left to a few nodes

@@ -69,7 +69,7 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
     assert learned.learner is not None
     learner = learned.learner
     found = _around(model, task, chosen.model, learner)
-    if not found.settled:
+    if found is None:
         model.fit_info_["hyper"] = {"done": "plug-in", "why": "their posterior could not be followed"}
         return
     models = _fitted(model, task, found)
@@ -82,9 +82,9 @@ def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
             other._infer(task, Chosen(rival.model, rival.graph, rival.start, node=True), Clock())
     if other is not None and rival is not None:
         between = _around(other, task, rival.model, learner)
-        evaluations += between.evaluations
-        if between.settled:
+        if between is not None:
             beside = between
+            evaluations += beside.evaluations
             if model.companion_ is None:  # how likely this smoothness is, beside the first
                 share = float(expit(beside.cloud.log_integral - found.cloud.log_integral))
             if share > _RIVAL:
@@ -113,14 +113,18 @@ def _why_not(model: BaseGP, task: Task, learned: Learned) -> str:
     return ""
 
 
-def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> Integration:
-    """The posterior of the hyper-parameters of a model that was fitted."""
+def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> Integration | None:
+    """The posterior of the hyper-parameters of a model that was fitted; None where it can't be followed."""
     graph, start = model.prior_.graph, Start(model.posterior_.mean, model._marginal_variance())
     objective: Any = learner.objective(task.table, graph, start, careful=True)
     objective.enough = _ENOUGH
     space = learner.space(task.table, spec)
     visited, highest = learner.visited(task.table, spec), _highest(space, spec.likelihood)
-    return integrate(objective, spec, space, visited, len(task.table), highest)
+    try:
+        found = integrate(objective, spec, space, visited, len(task.table), highest)
+    except np.linalg.LinAlgError:
+        return None
+    return found if found.settled else None
 
 
 def _fitted(model: BaseGP, task: Task, found: Integration) -> list[BaseGP]:
@@ -131,7 +135,10 @@ def _fitted(model: BaseGP, task: Task, found: Integration) -> list[BaseGP]:
         progress.report("hyper", model=number + 1, of=len(found.models))
         other = copy.copy(model)
         other.companion_, other.companion_weight_, other.hyper_ = None, 0.0, None
-        other._infer(task, Chosen(node, graph, start, node=True), Clock())
+        if other._infer(task, Chosen(node, graph, start, node=True), Clock())["interrupted"]:
+            raise KeyboardInterrupt(
+                "fit interrupted; the model has the best hyper-parameters, and no others beside them"
+            )
         models.append(other)
     return models
 

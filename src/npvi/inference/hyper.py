@@ -53,6 +53,8 @@ _UNKNOWN = 2.0
 _POINTS, _FREEDOM, _PASSES, _WIDER = 2048, 5.0, 4, 0.05
 #: error, in nats, from which on the posterior is lost, and points that must count
 _LOST, _FEWEST = 1.5, 20.0
+#: nats below what was foreseen that count as all there is
+_LOWEST = 1e3
 #: nats by which a node may have more than its share
 _MORE = 0.5
 #: points that nodes are chosen from, the least share of the weight of one, and parameters up to which skewness and
@@ -69,6 +71,11 @@ class Evaluation(NamedTuple):
     value: float
     gradient: Vector
     error: float = _ROUGH
+
+    @property
+    def known(self) -> bool:
+        """Whether there is one."""
+        return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
 
 
 class Cloud(NamedTuple):
@@ -150,12 +157,14 @@ def integrate(
             found = Evaluation(z, float(value), space.pull_back(z, gradient) - space.prior_slopes(z), _FINE)
         except (NotPositiveDefiniteError, FloatingPointError, np.linalg.LinAlgError):
             found = Evaluation(z, -np.inf, np.zeros(d))
-        known.append(found)
-        return found
+        known.append(found if found.known else Evaluation(z, -np.inf, np.zeros(d)))
+        return known[-1]
 
     best = evaluate(top)
-    if d == 0:
-        return Integration([model], np.ones(1), space, Cloud(np.zeros((1, 0)), np.ones(1), best.value), True, 1)
+    if d == 0 or not best.known:
+        alone = Cloud(top[None], np.ones(1), best.value)
+        return Integration([model], np.ones(1), space, alone, best.known, 1)
+    visited = [one for one in visited if one.known]
     unknown = np.array([c.prior is None for c in space.coordinates])
 
     def log_prior(z: Columns) -> Vector:
@@ -193,7 +202,7 @@ def integrate(
 
         cloud = _cloud(log_density, top, root, noise)
         nodes, weights = _nodes(cloud.where(np.all(cloud.z <= highest, axis=1)))
-        off = np.array([evaluate(z).value for z in nodes]) - surface(nodes)
+        off = np.maximum(np.array([evaluate(z).value for z in nodes]) - surface(nodes), -_LOWEST)
         if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN or len(known) > _MOST:
             break
     settled = float(weights @ np.minimum(np.abs(off), 10.0)) < _LOST and cloud.effective > _FEWEST

@@ -182,6 +182,20 @@ def test_three_labels_are_plugged_in():
         npvi.GPClassifier(hyper="integrate").fit(X, labels)
 
 
+def test_what_is_known_with_other_neighbours_does_not_mislead():
+    """Length scales that differ move the neighbours on the way; the bound before and after are two functions."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    r = np.sqrt(5.0) * np.linalg.norm((X[:, None] - X[None]) / [1.5, 0.05], axis=-1)
+    K = (1.0 + r + r**2 / 3.0) * np.exp(-r)
+    y = np.linalg.cholesky(K + 1e-9 * np.eye(300)) @ rng.standard_normal(300) + 0.5 * rng.standard_normal(300)
+    model = npvi.GPRegressor().fit(X, y)
+    assert model.fit_info_["hyper"]["done"] == "integrate"
+    table = model.summary()
+    assert np.all(table["lower"].dropna() < table.loc[table["lower"].notna(), "value"])
+    assert table.loc["kernel__length_scale[1]", "lower"] < 0.05 < table.loc["kernel__length_scale[1]", "upper"] < 0.1
+
+
 def test_intervals_of_a_mixture_of_f():
     parts = [Predictive(npvi.likelihoods.Poisson(), [m, 0.0], [v, 1.0]) for m, v in ((0.0, 1.0), (3.0, 0.01))]
     mixed = MixturePredictive(parts, [0.7, 0.3])

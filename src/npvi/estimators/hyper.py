@@ -119,7 +119,7 @@ def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> Integra
     objective: Any = learner.objective(task.table, graph, start, careful=True)
     objective.enough = _ENOUGH
     space = learner.space(task.table, spec)
-    visited, highest = learner.visited(task.table, spec), _highest(space, spec.likelihood)
+    visited, highest = learner.visited(task.table, spec, graph), _highest(space, spec.likelihood)
     try:
         found = integrate(objective, spec, space, visited, len(task.table), highest)
     except np.linalg.LinAlgError:

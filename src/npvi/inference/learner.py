@@ -110,7 +110,7 @@ class Learner:
         self.history: list[float] = []
         self.link: Comparison | None = None
         self._settled: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
-        self._visited: dict[Any, list[Evaluation]] = {}
+        self._visited: dict[Any, list[tuple[Graph, Evaluation]]] = {}
 
     def space(self, table: Table, model: Model) -> SearchSpace:
         """What is learned; how far it may go, and what is likely, is settled by the first model and the first table."""
@@ -172,19 +172,19 @@ class Learner:
             enough=enough,
             curvature=found.curvature,
             report=report,
-            visited=self._remember(table, found.model),
+            visited=self._remember(table, found),
         )
         start = getattr(objective, "start", None)
         at_bound = tuple(space.at_bound(ascent.z))
         return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient, at_bound)
 
-    def visited(self, table: Table, model: Model) -> list[Evaluation]:
-        """Where the bound of these rows is known for models like this one."""
-        return self._visited.get(_kind(table, model), [])
+    def visited(self, table: Table, model: Model, graph: Graph) -> list[Evaluation]:
+        """Where the bound of these rows is known for models like this one; with other neighbours it is another one."""
+        return [one for where, one in self._visited.get(_kind(table, model), []) if where is graph]
 
-    def _remember(self, table: Table, model: Model) -> Callable[[Vector, float, Vector], None]:
-        known = self._visited.setdefault(_kind(table, model), [])
-        return lambda z, value, gradient: known.append(Evaluation(z, value, gradient))
+    def _remember(self, table: Table, found: _Found) -> Callable[[Vector, float, Vector], None]:
+        known = self._visited.setdefault(_kind(table, found.model), [])
+        return lambda z, value, gradient: known.append((found.graph, Evaluation(z, value, gradient)))
 
     def explore(self, table: Table, model: Model) -> list[_Found]:
         """Rough climbs, the best first: with the middle smoothness, from there with a rougher one, and with a smoother

@@ -194,6 +194,7 @@ def integrate(
     rank = np.empty(d, dtype=np.int64)
     rank[sorted(range(d), key=lambda i: (names[i], curvature[i, i]))] = np.arange(d)
     noise = _noise(d)[:, rank]
+    best_round: tuple[float, Cloud, Columns, Vector, Vector] | None = None
     for _ in range(_ROUNDS):
         surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T))
 
@@ -203,9 +204,14 @@ def integrate(
         cloud = _cloud(log_density, top, root, noise)
         nodes, weights = _nodes(cloud.where(np.all(cloud.z <= highest, axis=1)))
         off = np.maximum(np.array([evaluate(z).value for z in nodes]) - surface(nodes), -_LOWEST)
-        if weights @ np.minimum(np.abs(off), 10.0) < _FORESEEN or len(known) > _MOST:
+        missed = float(weights @ np.minimum(np.abs(off), 10.0))
+        if best_round is None or missed < best_round[0]:  # a round may go where nothing was known
+            best_round = missed, cloud, nodes, weights, off
+        if missed < _FORESEEN or len(known) > _MOST:
             break
-    settled = float(weights @ np.minimum(np.abs(off), 10.0)) < _LOST and cloud.effective > _FEWEST
+    assert best_round is not None
+    missed, cloud, nodes, weights, off = best_round
+    settled = missed < _LOST and cloud.effective > _FEWEST
     # what the surface missed of the bound is made up for; more than a little is not left to a few nodes
     weights = weights * np.exp(np.clip(off - np.median(off), -50.0, _MORE))
     nodes, weights = nodes[weights > 0.0], weights[weights > 0.0] / weights.sum()

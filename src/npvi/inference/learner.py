@@ -179,8 +179,15 @@ class Learner:
         return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient, at_bound)
 
     def visited(self, table: Table, model: Model, graph: Graph) -> list[Evaluation]:
-        """Where the bound of these rows is known for models like this one; with other neighbours it is another one."""
-        return [one for where, one in self._visited.get(_kind(table, model), []) if where is graph]
+        """Where the bound of these rows is known for models like this one. With other neighbours it is another bound,
+        which counts where both are about the same at a model that both know."""
+        known = self._visited.get(_kind(table, model), [])
+        same = [one for where, one in known if where is graph]
+        others: dict[int, list[Evaluation]] = {}
+        for where, one in known:
+            if where is not graph:
+                others.setdefault(id(where), []).append(one)
+        return same + [one for other in others.values() if _agree(same, other) for one in other]
 
     def _remember(self, table: Table, found: _Found) -> Callable[[Vector, float, Vector], None]:
         known = self._visited.setdefault(_kind(table, found.model), [])
@@ -389,6 +396,12 @@ def _kind(table: Table, model: Model) -> tuple:
     """What the bound is of, besides the numbers that are learned."""
     smoothness = tuple(model.kernel.get_params(deep=True).get(name) for name in model.open_smoothness)
     return len(table), getattr(model.likelihood, "link", None), smoothness
+
+
+def _agree(some: list[Evaluation], others: list[Evaluation]) -> bool:
+    """Whether two bounds are the same, as far as a climb tells, where both are known; False where that is nowhere."""
+    off = [abs(a.value - b.value) for a in some for b in others if np.allclose(a.z, b.z, rtol=0.0, atol=1e-9)]
+    return bool(off) and max(off) < some[0].error
 
 
 def _reordered(start: Start | None, before: Graph, after: Graph) -> Start | None:

@@ -163,7 +163,15 @@ VaryingNoise = Annotated[
         "--varying-noise",
     ),
 ]
-Neighbors = Annotated[int, _model("N", "Neighbours each point looks at; more is slower and closer to exact.", min=1)]
+Neighbors = Annotated[
+    int | None,
+    _model(
+        "N",
+        "Neighbours each point looks at; more is slower and closer to exact. 20, or 40 for up to 10,000 rows with more "
+        "than three inputs.",
+        min=1,
+    ),
+]
 Rule = Annotated[str, _model("NAME", "How neighbours are chosen: nearest or paper.")]
 Order = Annotated[str, _model("NAME", "Order of the points: maximin, grid, random or given.")]
 

@@ -122,7 +122,7 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
         label = name.replace("constant", constant, 1) if name.partition("[")[0] == "constant" else effect
         pairs[label] = f"{number(value)} ± {number(error, 2)}"
     if model.prior == "nngp":
-        pairs["neighbours"] = number(model.n_neighbors)
+        pairs["neighbours"] = number(model.prior_.graph.n_neighbors)
     else:
         pairs["inducing points"] = f"{len(model.structure_.points):,} ({model.prior})"
     pairs["posterior"] = _METHODS[model.method]

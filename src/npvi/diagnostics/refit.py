@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from npvi.diagnostics.scores import take
+from npvi.estimators.settings import neighbors
 from npvi.graph import NeighborIndex
 from npvi.priors import NotPositiveDefiniteError
 
@@ -69,7 +70,8 @@ def refit_with_more_neighbors(model: Any, X: Any, y: Any, extras: dict[str, Any]
     test = rows[::_HELD_OUT]
     train = np.setdiff1d(rows, test)
     labels = getattr(model, "classes_", ())
-    if model.n_neighbors >= len(train) - 1 or len(test) < 2 or len(np.unique(take(y, train))) < len(labels):
+    k = neighbors(model, *model.prior_.X.shape)
+    if k >= len(train) - 1 or len(test) < 2 or len(np.unique(take(y, train))) < len(labels):
         return None
 
     def chosen(which: NDArray[np.int64]) -> tuple[Any, Any, dict[str, Any]]:
@@ -77,7 +79,7 @@ def refit_with_more_neighbors(model: Any, X: Any, y: Any, extras: dict[str, Any]
         return _safe_indexing(X, which), _safe_indexing(y, which), row
 
     densities = []
-    for n_neighbors in (model.n_neighbors, 2 * model.n_neighbors):
+    for n_neighbors in (k, 2 * k):
         again = _unfitted(model, n_neighbors)
         X_train, y_train, row = chosen(train)
         with warnings.catch_warnings():  # the model's own fit has said it all
@@ -85,12 +87,12 @@ def refit_with_more_neighbors(model: Any, X: Any, y: Any, extras: dict[str, Any]
             try:
                 again.fit(X_train, y_train, **row)
             except NotPositiveDefiniteError:
-                return Refit(2 * model.n_neighbors, np.nan, np.nan, len(rows))
+                return Refit(2 * k, np.nan, np.nan, len(rows))
         X_test, y_test, row = chosen(test)
         densities.append(again.predict_dist(X_test, **row).log_prob(again._encode_new(y_test)))
     change = densities[1] - densities[0]
     error = float(change.std(ddof=1) / np.sqrt(len(change)))
-    return Refit(2 * model.n_neighbors, float(change.mean()), error, len(rows))
+    return Refit(2 * k, float(change.mean()), error, len(rows))
 
 
 def _patch(coordinates: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -29,6 +29,7 @@ from npvi.estimators.fitting import (
 from npvi.estimators.hyper import Hyper, settle
 from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
+from npvi.estimators.settings import neighbors
 from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
 from npvi.inference import Data, Start, Trend
@@ -66,7 +67,7 @@ class BaseGP(Predicts, BaseEstimator):
         method="full",
         prior="nngp",
         optimizer="closed",
-        n_neighbors=20,
+        n_neighbors="auto",
         rule="nearest",
         order="maximin",
         inducing="kmeans",
@@ -263,7 +264,7 @@ class BaseGP(Predicts, BaseEstimator):
         if not len(X):
             return self
         n = self.graph_.n_points
-        if self.graph_.n_neighbors < min(self.n_neighbors, n + len(X) - 1):
+        if self.graph_.n_neighbors < min(neighbors(self, n, self.prior_.X.shape[1]), n + len(X) - 1):
             raise ValueError(
                 f"the model has only {n} points, so that all of them are neighbours: fit it anew with all rows"
             )

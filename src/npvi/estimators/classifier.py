@@ -58,7 +58,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         method="full",
         prior="nngp",
         optimizer="closed",
-        n_neighbors=20,
+        n_neighbors="auto",
         rule="nearest",
         order="maximin",
         inducing="kmeans",

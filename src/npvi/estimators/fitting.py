@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from npvi import progress
 from npvi.estimators.canonical import canonical_rows
 from npvi.estimators.linear_part import LinearPart, columns_of, linear_part
-from npvi.estimators.settings import check_settings
+from npvi.estimators.settings import check_settings, neighbors
 from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Start
 from npvi.inference.learner import Learned, learn
@@ -251,9 +251,10 @@ def _structure(model: BaseGP, first: Model, task: Task) -> Structure:
 def _graph(model: BaseGP, coordinates: NDArray, task: Task) -> Graph:
     """The graph of some of the rows, or of all."""
     n = len(coordinates)
-    if model.n_neighbors >= n > 1:
+    k = neighbors(model, len(task.table), coordinates.shape[1])
+    if k >= n > 1 and model.n_neighbors == k:
         warnings.warn(
-            f"n_neighbors is {model.n_neighbors} but there are only {n} points: using {n - 1}",
+            f"n_neighbors is {k} but there are only {n} points: using {n - 1}",
             UserWarning,
             stacklevel=6,
         )
@@ -261,7 +262,7 @@ def _graph(model: BaseGP, coordinates: NDArray, task: Task) -> Graph:
     order = model.order
     if not isinstance(order, str) and n < len(task.table):  # learning looks at some of the rows
         order = "maximin"
-    return build_graph(coordinates, model.n_neighbors, rule=model.rule, order=order, seed=task.seed).packed()
+    return build_graph(coordinates, k, rule=model.rule, order=order, seed=task.seed).packed()
 
 
 def _same_graph(fitted: BaseGP, other: BaseGP, coordinates: NDArray) -> bool:

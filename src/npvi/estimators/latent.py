@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi import progress
+from npvi.estimators.settings import neighbors
 from npvi.graph.tree import build_tree
 from npvi.joint import JointSampler
 from npvi.parallel import threads
@@ -69,7 +70,7 @@ def joint_neighbors(model: BaseGP) -> int | None:
     The paper's method has K, like everything else of it; and where those are all, so they stay."""
     k = model.prior_.graph.n_neighbors
     if model.method != "full" or k >= model.prior_.graph.n_points - 1:
-        return model.n_neighbors
+        return neighbors(model, *model.prior_.X.shape)
     return int(_JOINT_TIMES * k)
 
 

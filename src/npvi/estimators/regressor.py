@@ -47,9 +47,10 @@ class GPRegressor(PredictsNumbers, BaseGP):
     optimizer : {"closed", "sgd"} or SGD
         How the paper's posterior is found: by closed forms, which is fast, or by the paper's stochastic gradients
         (AdaGrad on batches of rows); ``npvi.SGD(optimizer="adam", epochs=1000)`` has its settings.
-    n_neighbors : int
-        Parents of each point. A prediction looks at as many training points, with ``method="full"`` at three times as
-        many. N − 1 or more means all.
+    n_neighbors : int or "auto"
+        Parents of each point. "auto" is 20; 40 where the process has more than three inputs and there are at most
+        10,000 rows: among few rows and many inputs more neighbours know more, and cost little. A prediction looks at as
+        many training points, with ``method="full"`` at three times as many. N − 1 or more means all.
     rule : {"nearest", "paper"}
         How parents are chosen.
     order : {"maximin", "grid", "random", "given"} or permutation

@@ -16,7 +16,7 @@ from npvi.priors.structure import LOW_RANK
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
 
-__all__ = ["check_settings"]
+__all__ = ["check_settings", "neighbors"]
 
 _CHOICES = {
     "mean": ("zero", "constant", "linear"),
@@ -26,6 +26,8 @@ _CHOICES = {
     "hyperprior": ("weak", None),
     "hyper": ("auto", "plug-in", "integrate"),
 }
+#: neighbours, unless they are given; twice as many up to so many rows with more inputs than these
+_NEIGHBORS, _ROWS, _INPUTS = 20, 10_000, 3
 
 
 def check_settings(model: BaseGP) -> None:
@@ -60,7 +62,25 @@ def check_settings(model: BaseGP) -> None:
         check_network(model.network, model.solve, model.refine)
     _check_optimizer(model)
     for name in ("n_neighbors", "n_inducing", "max_iter"):
-        validation.check_count(name, getattr(model, name))
+        if name != "n_neighbors" or not _automatic(model):
+            validation.check_count(name, getattr(model, name))
+
+
+def neighbors(model: BaseGP, rows: int, inputs: int) -> int:
+    """K for so many rows and inputs of the process.
+
+    >>> import npvi
+    >>> [neighbors(npvi.GPRegressor(), 500, inputs) for inputs in (2, 8)]
+    [20, 40]
+    """
+    if not _automatic(model):
+        return int(model.n_neighbors)
+    few = rows <= _ROWS and inputs > _INPUTS and model.method == "full"  # others have what the paper has
+    return 2 * _NEIGHBORS if few else _NEIGHBORS
+
+
+def _automatic(model: BaseGP) -> bool:
+    return isinstance(model.n_neighbors, str) and model.n_neighbors == "auto"
 
 
 def _check_optimizer(model: BaseGP) -> None:

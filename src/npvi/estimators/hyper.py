@@ -16,7 +16,6 @@ from npvi.inference import Start
 from npvi.inference.hyper import Integration, integrate
 from npvi.inference.learner import Learned, Learner
 from npvi.inference.learning import Model, can_collapse
-from npvi.inference.parameter_table import TWO_SIDED
 from npvi.inference.search_space import SearchSpace
 from npvi.likelihoods import Likelihood
 from npvi.likelihoods.moments import conditional_moments
@@ -39,6 +38,8 @@ _ENOUGH = 0.01
 #: growth of the logarithm of a mean from f = 10 to 20 that counts as exponential, and by how much a variance
 #: of f may be larger there
 _STEEP, _MORE = 8.0, 1.0
+#: ends of an interval of a number, and how near, in logarithms, they are to the end of what was searched to have none
+_ENDS, _NEAR = (0.025, 0.975), 1.0
 
 
 @dataclass(frozen=True)
@@ -159,17 +160,30 @@ def _highest(space: SearchSpace, likelihood: Likelihood) -> NDArray[np.float64]:
     return np.where(of_f, np.log(np.exp(z) + _MORE), np.inf)
 
 
+def _quantile(values: NDArray[np.float64], weights: NDArray[np.float64], q: float) -> float:
+    """Of points with weights that sum to 1.
+
+    >>> _quantile(np.array([3.0, 1.0, 2.0]), np.array([0.25, 0.25, 0.5]), 0.5)
+    2.0
+    """
+    rank = np.argsort(values)
+    middles = np.cumsum(weights[rank]) - 0.5 * weights[rank]
+    return float(np.interp(q, middles, values[rank]))
+
+
 def _table(found: Integration, beside: Integration, share: float) -> list[dict[str, Any]]:
     """What is known of each number, with two smoothnesses mixed."""
     space, top = found.space, found.space.vector()
-    weights, clouds = np.array([1.0 - share, share]), (found.cloud, beside.cloud)
-    middle = weights @ np.array([cloud.mean for cloud in clouds])
-    spread, error = (
-        np.sqrt(weights @ np.array([cloud.spread(about) ** 2 for cloud in clouds])) for about in (middle, top)
-    )
-    low, high = middle - TWO_SIDED * spread, middle + TWO_SIDED * spread
+    z = np.vstack([found.cloud.z, beside.cloud.z])
+    weights = np.concatenate([(1.0 - share) * found.cloud.weights, share * beside.cloud.weights])
+    error = np.sqrt(weights @ (z - top) ** 2)
+    # tails are long on the side of the simpler model: ± two standard deviations would miss them
+    low, high = (np.array([_quantile(column, weights, q) for column in z.T]) for q in _ENDS)
     # beyond the end of what was searched nothing changes any more: there the interval has none
-    low, high = np.where(low <= space.low, -np.inf, low), np.where(high >= space.high, np.inf, high)
+    low, high = (
+        np.where(low <= space.low + _NEAR, -np.inf, low),
+        np.where(high >= space.high - _NEAR, np.inf, high),
+    )
     rows = zip(space.coordinates, space.slopes(top) * error, space.numbers(low), space.numbers(high))
     return [
         {

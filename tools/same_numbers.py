@@ -53,10 +53,10 @@ _NUMBER = re.compile(r"[-+−]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 class Record:
     """Numbers and texts by name, from whatever they are found in: arrays, tables, dictionaries, records.
 
-    What is neither (an object, a function) is passed over, and so is all that is called ``seconds``.
+    What is neither (an object, a function) is passed over, and so is all with ``second`` or ``seconds`` in its name.
 
     >>> record = Record()
-    >>> record.add("fit", {"bound": -1.5, "seconds": {"graph": 0.1}, "steps": [1, 2], "converged": True})
+    >>> record.add("fit", {"bound": -1.5, "rows_per_second": 9.1, "steps": [1, 2], "converged": True})
     >>> {name: value.tolist() for name, value in record.arrays.items()}
     {'fit/bound': -1.5, 'fit/steps': [1, 2], 'fit/converged': True}
     """
@@ -65,7 +65,7 @@ class Record:
         self.arrays: dict[str, np.ndarray] = {}
 
     def add(self, name: str, value: Any) -> None:
-        if name.rpartition("/")[2].rpartition("_")[2] == "seconds":
+        if {"second", "seconds"} & set(name.rpartition("/")[2].split("_")):
             return
         if isinstance(value, str):
             value = masked(value)
@@ -1041,7 +1041,8 @@ def _record_kinds(kinds: Sequence[str], folder: Path, files: Path | None, thread
                 record.arrays = {_ERROR: np.asarray(traceback.format_exc())}
         told = [str(w.message) for w in caught if issubclass(w.category, UserWarning | RuntimeWarning)]
         record.add("warnings", "\n".join(text for text in told if "compilation cache" not in text))
-        np.savez(folder / f"{name}.npz", **record.arrays)
+        np.savez(folder / f"{name}.part.npz", **record.arrays)
+        (folder / f"{name}.part.npz").replace(folder / f"{name}.npz")  # a file that is there is whole
         print(f"  {name}: {len(record.arrays)} arrays, {time.perf_counter() - started:.1f} s", flush=True)
 
 

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 import npvi
 from benchmarks.common import load, means_beside, show
-from npvi.calibration import randomised_pit
+from npvi.predictive.calibration import randomised_pit
 
 _SETS = (
     ("bird_counts", "poisson", 1.451),

@@ -14,16 +14,16 @@ import jax
 import numpy as np
 
 from benchmarks.common import show
+from npvi.amortized.inference import train_on
+from npvi.amortized.local import pieces_by_sparse_solves, recognise_locally
+from npvi.amortized.patches import make_patches
+from npvi.amortized.settings import SiteNetwork
 from npvi.graph import build_graph
 from npvi.inference import Data, MeanFunction, SparseFactors, fit_posterior
 from npvi.kernels import Matern32
 from npvi.likelihoods import Poisson
-from npvi.networks.inference import train_on
-from npvi.networks.local import pieces_by_sparse_solves, recognise_locally
-from npvi.networks.patches import make_patches
-from npvi.networks.settings import SiteNetwork
-from npvi.parallel import threads
 from npvi.priors import NNGP
+from npvi.runtime.parallel import threads
 
 
 def problem(n: int) -> tuple[Data, MeanFunction]:

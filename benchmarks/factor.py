@@ -11,10 +11,10 @@ import numpy as np
 
 from benchmarks.common import show
 from npvi.graph import build_graph
-from npvi.inference.mean_solve import PrecisionSolver, classical
+from npvi.inference.solver import PrecisionSolver, classical
 from npvi.kernels import RBF, Matern12, Matern32
+from npvi.linalg import conjugate_gradients
 from npvi.priors import NNGP
-from npvi.sparse import conjugate_gradients
 
 _N = 6000
 _KERNELS = {"exponential": (Matern12, 1e-6), "Matérn-3/2": (Matern32, 1e-5), "RBF": (RBF, 1e-4)}

@@ -13,10 +13,10 @@ import numpy as np
 
 import npvi
 from benchmarks.common import load, show
+from npvi.amortized.gcn.fit import HeldOut, fit_gcn
+from npvi.amortized.gcn.networks import GCN
 from npvi.inference import Data, MeanFunction
 from npvi.inference.stochastic.certificate import bound
-from npvi.networks.gcn import GCN
-from npvi.networks.gcn_fit import HeldOut, fit_gcn
 
 _SEEDS = (0, 1, 2)
 _EPOCHS = 40

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from npvi.graph import NeighborIndex, build_graph
 from npvi.graph.maximin import maximin_order
 from npvi.graph.tree import build_tree
-from npvi.parallel import n_threads
+from npvi.runtime.parallel import n_threads
 
 K = 20
 

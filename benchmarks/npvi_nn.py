@@ -19,16 +19,16 @@ import pandas as pd
 
 import npvi
 from benchmarks.common import best, load, show
+from npvi.amortized.fitting import patches
+from npvi.amortized.inference import train_on
+from npvi.amortized.local import recognise_locally
+from npvi.amortized.recognition import recognise
+from npvi.amortized.recognizer import exact_sites, pretrained
+from npvi.amortized.settings import SiteNetwork
 from npvi.inference import Data, MeanFunction
 from npvi.kernels import RBF
 from npvi.likelihoods import Bernoulli, LogNormal, Poisson
-from npvi.networks.fitting import patches
-from npvi.networks.inference import train_on
-from npvi.networks.local import recognise_locally
-from npvi.networks.recognition import recognise
-from npvi.networks.recognizer import exact_sites, pretrained
-from npvi.networks.settings import SiteNetwork
-from npvi.parallel import threads
+from npvi.runtime.parallel import threads
 
 _SEEDS = (0, 1, 2)
 _CASES = {

@@ -21,10 +21,10 @@ import npvi
 from benchmarks.battery import Row, column, fan_out, groups, parser, spread
 from benchmarks.common import show
 from benchmarks.fields import dense_draw, matern
-from npvi.inference.starting import weak_priors
-from npvi.mixture import MixturePredictive
-from npvi.precision import float64
-from npvi.predictive import Predictive
+from npvi.learning.start import weak_priors
+from npvi.predictive.base import Predictive
+from npvi.predictive.mixture import MixturePredictive
+from npvi.runtime.precision import float64
 
 _N, _LENGTH, _NUGGET = 150, 0.2, 1e-4
 _NOISES: dict[str, Any] = {

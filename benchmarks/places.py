@@ -22,7 +22,7 @@ from scipy.spatial import cKDTree
 import npvi
 from benchmarks.battery import Row, column, fan_out, groups, parser, spread
 from benchmarks.common import show
-from npvi.calibration import coverage, randomised_pit
+from npvi.predictive.calibration import coverage, randomised_pit
 
 _SPECIES = ("savannah_sparrow", "vesper_sparrow", "western_meadowlark", "horned_lark", "northern_cardinal")
 _HELD = {

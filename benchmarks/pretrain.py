@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import npvi
-from npvi.networks.simulation import FAMILIES
+from npvi.amortized.simulation import FAMILIES
 
 _FOLDER = Path(npvi.__file__).parent / "networks" / "pretrained"
 

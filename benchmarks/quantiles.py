@@ -19,10 +19,10 @@ import numpy as np
 from benchmarks.common import show
 from npvi.likelihoods import BetaBinomial, Binomial, Gamma, Gaussian, NegativeBinomial, Poisson
 from npvi.likelihoods.registry import LIKELIHOODS
-from npvi.mixture import MixturePredictive
-from npvi.parallel import threads
-from npvi.predictive import Predictive
-from npvi.varying_predictive import VaryingNoisePredictive
+from npvi.predictive.base import Predictive
+from npvi.predictive.mixture import MixturePredictive
+from npvi.predictive.varying_noise import VaryingNoisePredictive
+from npvi.runtime.parallel import threads
 
 _ROWS, _LEVELS = 1000, (0.05, 0.95)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import npvi
 from benchmarks.common import load, means_beside, show
-from npvi.calibration import randomised_pit
+from npvi.predictive.calibration import randomised_pit
 
 _SETS = (
     ("bird_counts", "poisson"),

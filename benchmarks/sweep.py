@@ -13,12 +13,12 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common import best, load, show
 from npvi.graph import build_graph
 from npvi.inference import Data, MeanFunction, SparseFactors, fit_posterior
-from npvi.inference.mean_solve import PrecisionSolver
+from npvi.inference.solver import PrecisionSolver
 from npvi.kernels import RBF
 from npvi.likelihoods import LogNormal
-from npvi.parallel import n_threads
+from npvi.linalg import lower_half
 from npvi.priors import NNGP
-from npvi.sparse import lower_half
+from npvi.runtime.parallel import n_threads
 
 
 def main() -> None:

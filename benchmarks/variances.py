@@ -19,11 +19,11 @@ import numpy as np
 from benchmarks.common import show
 from npvi import GPRegressor
 from npvi.graph import build_graph
-from npvi.inference import full
+from npvi.inference.families import full
 from npvi.kernels import RBF, Matern12, Matern32, Matern52
 from npvi.likelihoods import Bernoulli, Gamma, Poisson
+from npvi.linalg import Noise, draw, zero_fill_factor
 from npvi.priors import NNGP
-from npvi.sparse import Noise, draw, zero_fill_factor
 
 _KERNELS = {
     "Matérn 1/2, ℓ .3": Matern12(0.3),

@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.common import show
+from npvi.amortized.inference import train_on
+from npvi.amortized.recognition import recognise
+from npvi.amortized.recognizer import pretrained
+from npvi.amortized.settings import SiteNetwork
+from npvi.amortized.simulation import FAMILIES, Simulated, simulate
+from npvi.amortized.verdicts import Distance, distance
 from npvi.graph import build_graph
 from npvi.inference import AllCovariances, Data, MeanFunction, fit_posterior
 from npvi.kernels import RBF, Kernel, Matern12, Matern32, Matern52
 from npvi.likelihoods import Bernoulli, Likelihood, NegativeBinomial, Poisson
-from npvi.networks.inference import train_on
-from npvi.networks.recognition import recognise
-from npvi.networks.recognizer import pretrained
-from npvi.networks.settings import SiteNetwork
-from npvi.networks.simulation import FAMILIES, Simulated, simulate
-from npvi.networks.verdicts import Distance, distance
-from npvi.parallel import threads
 from npvi.priors import NNGP
+from npvi.runtime.parallel import threads
 
 #: no simulation of training had such seeds
 _SEED = 20_000_003

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models import paper_regressor
 from npvi.kernels import RBF
 from npvi.likelihoods import LogNormal, Poisson
+from tests.support.models import paper_regressor
 
 SETS = {
     "precipitation": (LogNormal(0.01), RBF(0.5, variance=1.0), 0.01, 20, -1.476),

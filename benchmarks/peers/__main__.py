@@ -16,7 +16,7 @@ from benchmarks.peers.cases import CASES, DATA, Case
 from benchmarks.peers.running import THREADS, Store, run
 from benchmarks.peers.sides import SOFTWARE
 from benchmarks.peers.table import Row, as_csv, as_markdown, between_markers, paired
-from npvi.files import replacing
+from npvi.runtime.files import replacing
 
 _ROOT = Path(__file__).resolve().parents[2]
 _NOTES = (

@@ -18,7 +18,7 @@ def latent_normal(noise: str, mean: np.ndarray, var: np.ndarray, number: float |
     """A `Predictive` for f ~ N(mean, var); `number` is the noise's: log-normal variance, gamma shape, dispersion."""
     # imported here: choosing among mixtures is part of a fit whose memory is counted
     from npvi.likelihoods import Gamma, LogNormal, NegativeBinomial, Poisson
-    from npvi.predictive import Predictive
+    from npvi.predictive.base import Predictive
 
     likelihoods: dict[str, Any] = {"lognormal": LogNormal, "gamma": Gamma, "negative_binomial": NegativeBinomial}
     likelihood = Poisson() if noise == "poisson" else likelihoods[noise](number)
@@ -26,7 +26,7 @@ def latent_normal(noise: str, mean: np.ndarray, var: np.ndarray, number: float |
 
 
 class _Forecast:
-    """What `npvi.calibration` and `npvi.diagnostics.scores` use of a `Predictive`, besides its methods."""
+    """What `npvi.predictive.calibration` and `npvi.diagnostics.scores` use of a `Predictive`, besides its methods."""
 
     def __init__(self, discrete: bool) -> None:
         self.likelihood = SimpleNamespace(support=SimpleNamespace(discrete=discrete))

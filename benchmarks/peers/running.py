@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.peers.cases import Case
 from benchmarks.peers.sides import SOFTWARE
-from npvi.files import replacing
+from npvi.runtime.files import replacing
 
 __all__ = ["THREADS", "Store", "run"]
 

@@ -14,8 +14,8 @@ _DRAWS = 1000
 
 def scores(forecast: Any, y: np.ndarray) -> dict[str, float]:
     """NLPD and CRPS (lower is better), and the share of y inside central 90 % intervals, randomised for counts."""
-    from npvi.calibration import coverage, randomised_pit
     from npvi.diagnostics.scores import crps_of_draws
+    from npvi.predictive.calibration import coverage, randomised_pit
 
     return {
         "nlpd": -float(np.mean(forecast.log_prob(y))),

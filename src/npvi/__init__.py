@@ -8,19 +8,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from npvi import aliases
+
 if TYPE_CHECKING:
-    from npvi import baselines, datasets, graph, kernels, likelihoods, networks, posteriors
+    from npvi import amortized, datasets, graph, kernels, likelihoods, posteriors
+    from npvi.amortized import Recognizer, fit_network, fit_network_on_simulations, stream_posterior
     from npvi.diagnostics import Diagnosis, diagnose
     from npvi.estimators import GPClassifier, GPRegressor, VaryingNoiseRegressor, log_score_scorer
     from npvi.inference.stochastic import SGD
+    from npvi.io import load
     from npvi.likelihoods import Custom as Likelihood
-    from npvi.model_selection import GridResult, grid_search
-    from npvi.networks import Recognizer, fit_network, fit_network_on_simulations, stream_posterior
     from npvi.parameters import bounded, fixed, pc, positive
-    from npvi.persistence import load
-    from npvi.splitters import LeaveLocationOut, SpatialBlockSplit
+    from npvi.selection import GridResult, LeaveLocationOut, SpatialBlockSplit
+    from npvi.selection.grid import grid_search
 
 __version__ = "0.1.0"
+
+aliases.install()
 
 __all__ = [
     "SGD",
@@ -33,6 +37,7 @@ __all__ = [
     "Recognizer",
     "SpatialBlockSplit",
     "VaryingNoiseRegressor",
+    "amortized",
     "baselines",
     "bounded",
     "datasets",
@@ -57,24 +62,24 @@ _HOMES = {
     "Diagnosis": "diagnostics",
     "GPClassifier": "estimators",
     "GPRegressor": "estimators",
-    "GridResult": "model_selection",
-    "LeaveLocationOut": "splitters",
+    "GridResult": "selection",
+    "LeaveLocationOut": "selection",
     "Likelihood": "likelihoods",
-    "Recognizer": "networks",
+    "Recognizer": "amortized",
     "SGD": "inference.stochastic",
-    "SpatialBlockSplit": "splitters",
+    "SpatialBlockSplit": "selection",
     "VaryingNoiseRegressor": "estimators",
     "bounded": "parameters",
     "diagnose": "diagnostics",
-    "fit_network": "networks",
-    "fit_network_on_simulations": "networks",
+    "fit_network": "amortized",
+    "fit_network_on_simulations": "amortized",
     "fixed": "parameters",
     "pc": "parameters",
-    "grid_search": "model_selection",
-    "load": "persistence",
+    "grid_search": "selection",
+    "load": "io",
     "log_score_scorer": "estimators",
     "positive": "parameters",
-    "stream_posterior": "networks",
+    "stream_posterior": "amortized",
 }
 
 #: names that are something else at home: a likelihood of your own is made by ``npvi.Likelihood(log_prob, params)``

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from npvi.cli import app
-from npvi.demo import simulate_survey
+from npvi.demo.survey import simulate_survey
 
 
 @pytest.fixture(scope="session")

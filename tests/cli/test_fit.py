@@ -14,7 +14,7 @@ import npvi as library
 from npvi.cli import settings
 from npvi.cli.display import _Bar
 from npvi.estimators import base as estimators
-from npvi.persistence import describe
+from npvi.io.persistence import describe
 
 FIT = "fit survey.csv --target count --inputs lon,lat --likelihood poisson --neighbors 8 --no-learn"
 

@@ -7,11 +7,11 @@ import signal
 import pytest
 from typer.testing import CliRunner
 
-from experiments.folders import write_tables
 from npvi.cli import app
-from npvi.experiments import plan as plans
-from npvi.experiments.running import NAMES
-from npvi.interrupts import interrupts_held_back
+from npvi.paper.experiments import plan as plans
+from npvi.paper.experiments.running import NAMES
+from npvi.runtime.interrupts import interrupts_held_back
+from tests.support.experiment_folders import write_tables
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_budget_seeds_methods_and_rows_go_into_the_plan(run, monkeypatch):
         asked.update(names=names, plan=plan)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("npvi.experiments.running.reproduce", reproduce)
+    monkeypatch.setattr("npvi.paper.experiments.running.reproduce", reproduce)
     done = run("speed bird-counts --budget 1.5m --seeds 3,1 --methods full,svgp --rows 500 --output out")
     assert asked["names"] == ["bird-counts", "speed"]
     plan = asked["plan"]
@@ -112,7 +112,7 @@ def test_an_interrupt_that_training_held_back_is_not_lost(run, monkeypatch):
         watch.notice("the next candidate")
         went_on.append(True)
 
-    monkeypatch.setattr("npvi.experiments.running.reproduce", reproduce)
+    monkeypatch.setattr("npvi.paper.experiments.running.reproduce", reproduce)
     done = run("speed --quick --output out")
     assert done.exit_code == 130
     assert "interrupted; 2 of 5 cells are kept in out/cells" in done.stderr

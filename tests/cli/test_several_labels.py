@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from npvi.persistence import load
+from npvi.io.persistence import load
 
 FIT = (
     "fit {tmp}/trees.csv --target kind --inputs lon,lat --neighbors 8 --length-scale 12 --no-learn --save {tmp}/m.npvi"

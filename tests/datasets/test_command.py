@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 from npvi.cli import app
 from npvi.datasets import loading, read_flights
 from npvi.datasets.sources import SOURCES
-
-from . import test_bbs as bbs
-from . import test_ebird as ebird
-from . import test_flights as flights
-from . import test_precipitation as precipitation
+from tests.datasets import test_bbs as bbs
+from tests.datasets import test_ebird as ebird
+from tests.datasets import test_flights as flights
+from tests.datasets import test_precipitation as precipitation
 
 
 @pytest.fixture

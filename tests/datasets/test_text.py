@@ -129,7 +129,7 @@ def test_fixed_width(tmp_path):
 
 
 def test_progress_is_reported(tmp_path, monkeypatch):
-    from npvi.progress import reporting
+    from npvi.runtime.progress import reporting
 
     monkeypatch.setattr("npvi.datasets.text._REPORT", 100)
     path = tmp_path / "long.csv"

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npvi.graph import Graph, build_graph
-from npvi.parallel import threads
-
-from . import brute, cases
+from npvi.runtime.parallel import threads
+from tests.support import graph_brute_force as brute
+from tests.support import graph_cases as cases
 
 ORDERS = ["maximin", "grid", "random", "given"]
 RULES = ["nearest", "paper"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from npvi.graph import NeighborIndex
-from npvi.parallel import threads
-
-from . import brute, cases
+from npvi.runtime.parallel import threads
+from tests.support import graph_brute_force as brute
+from tests.support import graph_cases as cases
 
 
 @pytest.mark.parametrize(

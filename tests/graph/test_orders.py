@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from npvi.graph import build_graph
-
-from . import brute, cases
+from tests.support import graph_brute_force as brute
+from tests.support import graph_cases as cases
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import oracle
 from npvi import GPRegressor
 from npvi.graph import build_graph
-from npvi.inference import AllCovariances, Data, MeanFunction, full
-from npvi.inference.iteration import Problem
+from npvi.inference import AllCovariances, Data, MeanFunction
+from npvi.inference.families import full
+from npvi.inference.newton import Problem
 from npvi.kernels import RBF, Matern12, Matern32
 from npvi.likelihoods import Custom, Gaussian
 from npvi.likelihoods.registry import LIKELIHOODS
+from npvi.linalg import Noise
 from npvi.priors import NNGP
-from npvi.sparse import Noise
-
-from .mcmc import sample
-from .noises import NOISES
-from .problems import with_coefficients
+from tests.support import oracle
+from tests.support.mcmc import sample
+from tests.support.noises import NOISES
+from tests.support.problems import with_coefficients
 
 N = 40
 KERNEL = {"length_scale": 0.4, "variance": 1.5}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import oracle
-from models import paper_regressor
 from npvi.likelihoods import Gaussian
-
-from .problems import KERNELS
+from tests.support import oracle
+from tests.support.models import paper_regressor
+from tests.support.problems import KERNELS
 
 N, NOISE, NUGGET = 80, 0.2, 0.03
 

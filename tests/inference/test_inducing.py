@@ -7,21 +7,20 @@ import pandas as pd
 import pytest
 
 import npvi
-import oracle
-from low_rank_oracle import DenseLowRank, best_gaussian_for_counts
-from npvi import model_file
 from npvi.graph import build_graph
 from npvi.inference import Data
-from npvi.inference.learning import BoundObjective, CollapsedObjective, Model
 from npvi.inference.mean_function import MeanFunction
-from npvi.inference.mean_solve import PrecisionSolver
+from npvi.inference.solver import PrecisionSolver
+from npvi.io import archive as model_file
 from npvi.kernels import RBF, Matern32
+from npvi.learning.objective import BoundObjective, CollapsedObjective, Model
 from npvi.likelihoods import Gaussian, Poisson
 from npvi.priors import FITC, Nystrom
 from npvi.priors.structure import InducingPoints
-
-from .problems import in_order, solution
-from .test_npvi import check_downhill
+from tests.inference.test_npvi import check_downhill
+from tests.support import oracle
+from tests.support.low_rank_oracle import DenseLowRank, best_gaussian_for_counts
+from tests.support.problems import in_order, solution
 
 KERNEL = {"length_scale": 0.4, "variance": 1.5}
 NUGGET, NOISE = 0.05, 0.1

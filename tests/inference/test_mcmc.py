@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import oracle
-
-from .mcmc import sample
-from .noises import NOISES
+from tests.support import oracle
+from tests.support.mcmc import sample
+from tests.support.noises import NOISES
 
 
 @pytest.mark.parametrize(("shift", "width"), [(0.0, 1.0), (0.3, 1.5), (-0.3, 0.7)])

@@ -8,10 +8,9 @@ import pytest
 from jax.scipy.special import gammaln
 from scipy import special
 
-import oracle
 from npvi.likelihoods import Bernoulli, Likelihood, Poisson
-
-from .problems import (
+from tests.support import oracle
+from tests.support.problems import (
     Problem,
     bernoulli_case,
     falls,

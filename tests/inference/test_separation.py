@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import special
 
-import oracle
 from npvi import GPRegressor
-from npvi.inference import learner
 from npvi.inference.data import Data
-from npvi.inference.links import compare
 from npvi.inference.shared_spread import SharedSpread
 from npvi.kernels import Matern32
+from npvi.learning import learner
+from npvi.learning.links import compare
 from npvi.likelihoods import Bernoulli, Poisson
+from tests.support import oracle
 
 LENGTH, VARIANCE, NUGGET = 0.3, 0.5, 0.05
 RATES = {"poisson": np.exp, "bernoulli": special.expit}

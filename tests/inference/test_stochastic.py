@@ -14,9 +14,7 @@ from typer.testing import CliRunner
 
 import npvi
 import npvi.priors
-import npvi.progress
-import oracle
-from models import paper_classifier, paper_regressor
+import npvi.runtime.progress
 from npvi.cli import app
 from npvi.graph import build_graph
 from npvi.inference import Data, MeanFunction, SparseFactors, fit_posterior
@@ -34,11 +32,12 @@ from npvi.inference.stochastic import (
 from npvi.inference.stochastic.bound import loss
 from npvi.kernels import Matern32
 from npvi.likelihoods import Poisson
-from npvi.precision import float64
 from npvi.priors import NNGP
-from npvi.training import CheckpointError, TrainingStopped
-
-from .problems import Problem, gaussian_case, poisson_case, solution
+from npvi.runtime.precision import float64
+from npvi.runtime.training import CheckpointError, TrainingStopped
+from tests.support import oracle
+from tests.support.models import paper_classifier, paper_regressor
+from tests.support.problems import Problem, gaussian_case, poisson_case, solution
 
 N, K = 30, 4
 

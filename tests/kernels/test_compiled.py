@@ -8,8 +8,8 @@ import pytest
 from numba import njit
 
 from npvi.kernels import RBF, Matern, Matern12, Matern32, Matern52, RationalQuadratic, Sum
-from npvi.kernels.compiled import FORMULAS, NO_FORMULA, correlate, formula_of
-from npvi.precision import float64
+from npvi.kernels.fast import FORMULAS, NO_FORMULA, correlate, formula_of
+from npvi.runtime.precision import float64
 
 
 @njit

@@ -17,7 +17,7 @@ from npvi.kernels import (
     matrix,
 )
 from npvi.kernels import evaluation as module
-from npvi.parallel import threads
+from npvi.runtime.parallel import threads
 
 
 @pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 1000])

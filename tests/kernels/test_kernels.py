@@ -34,7 +34,7 @@ from npvi.kernels import (
     evaluate,
     matrix,
 )
-from npvi.precision import float64
+from npvi.runtime.precision import float64
 
 ARD = [0.7, 1.9, 0.4]
 

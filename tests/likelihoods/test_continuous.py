@@ -21,12 +21,12 @@ from npvi.likelihoods import (
     curvatures,
     expectations,
 )
-from npvi.likelihoods.density import predictive_log_prob
-from npvi.likelihoods.distribution import predictive_cdf
-from npvi.likelihoods.moments import predictive_moments
-from npvi.likelihoods.normal import log_normal_cdf
-from npvi.likelihoods.quantiles import predictive_quantile
-from npvi.precision import float64
+from npvi.likelihoods.integrals.density import predictive_log_prob
+from npvi.likelihoods.integrals.distribution import predictive_cdf
+from npvi.likelihoods.integrals.moments import predictive_moments
+from npvi.likelihoods.integrals.normal import log_normal_cdf
+from npvi.likelihoods.integrals.quantiles import predictive_quantile
+from npvi.runtime.precision import float64
 
 RNG = np.random.default_rng(0)
 

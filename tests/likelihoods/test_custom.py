@@ -23,17 +23,16 @@ from npvi.likelihoods import (
     as_likelihood,
     expectations,
 )
-from npvi.likelihoods.density import predictive_log_prob
-from npvi.likelihoods.distribution import predictive_cdf
-from npvi.likelihoods.expectations import _by_rule
-from npvi.likelihoods.learning import parameter_gradient
-from npvi.likelihoods.moments import conditional_moments, predictive_moments
-from npvi.likelihoods.quantiles import predictive_quantile
+from npvi.likelihoods.integrals.density import predictive_log_prob
+from npvi.likelihoods.integrals.distribution import predictive_cdf
+from npvi.likelihoods.integrals.expectations import _by_rule
+from npvi.likelihoods.integrals.learning import parameter_gradient
+from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments
+from npvi.likelihoods.integrals.quantiles import predictive_quantile
 from npvi.likelihoods.support import Support
 from npvi.parameters import Interval, bounded, fixed, positive
-
-from . import references
-from .cases import integrals, normal_nodes
+from tests.support import likelihood_references as references
+from tests.support.likelihood_cases import integrals, normal_nodes
 
 
 def student(y, f, scale):

@@ -21,9 +21,9 @@ from npvi.likelihoods import (
     as_likelihood,
     predictive_quantile,
 )
-from npvi.likelihoods.log_gamma import log_binomial, log_rising, stirling_remainder
-from npvi.likelihoods.tweedie import compound_cdf
-from npvi.precision import float64
+from npvi.likelihoods.families.tweedie import compound_cdf
+from npvi.likelihoods.integrals.log_gamma import log_binomial, log_rising, stirling_remainder
+from npvi.runtime.precision import float64
 
 NEW = {
     "negative_binomial": NegativeBinomial(0.4),

@@ -9,11 +9,10 @@ import pytest
 from scipy import integrate, stats
 
 from npvi.likelihoods import Exponential, Gamma, Gaussian, Likelihood, LogNormal, Poisson, Weibull, expectations
-from npvi.likelihoods.expectations import _by_rule, _closed_form
-from npvi.likelihoods.quadrature import gauss_hermite, rule_of_tier, trapezoid
-from npvi.precision import float64
-
-from .cases import CASES, LATENT, normal_nodes
+from npvi.likelihoods.integrals.expectations import _by_rule, _closed_form
+from npvi.likelihoods.integrals.quadrature import gauss_hermite, rule_of_tier, trapezoid
+from npvi.runtime.precision import float64
+from tests.support.likelihood_cases import CASES, LATENT, normal_nodes
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 means, variances = np.array(LATENT).T

@@ -15,9 +15,9 @@ from npvi.likelihoods import (
     curvatures,
     expectations,
 )
-from npvi.likelihoods.expectations import rules
-from npvi.likelihoods.learning import parameter_gradient
-from npvi.likelihoods.moments import predictive_moments
+from npvi.likelihoods.integrals.expectations import rules
+from npvi.likelihoods.integrals.learning import parameter_gradient
+from npvi.likelihoods.integrals.moments import predictive_moments
 
 PANEL = special.roots_legendre(24)
 MEANS = [-50.0, -8.0, -2.5, 0.0, 0.7, 4.0, 15.0, 60.0, 200.0]

@@ -11,10 +11,9 @@ from scipy import stats
 from sklearn.base import clone
 
 from npvi.likelihoods import Bernoulli, Gaussian, Likelihood, LogNormal, Poisson, as_likelihood
-from npvi.likelihoods.moments import conditional_moments
-from npvi.precision import float64
-
-from .cases import CASES
+from npvi.likelihoods.integrals.moments import conditional_moments
+from npvi.runtime.precision import float64
+from tests.support.likelihood_cases import CASES
 
 LATENTS = np.array([-8.0, -1.5, 0.0, 0.7, 4.0])
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

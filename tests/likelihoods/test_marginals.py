@@ -7,12 +7,11 @@ import pytest
 from scipy import integrate, special, stats
 
 from npvi.likelihoods import Bernoulli, Poisson
-from npvi.likelihoods.density import predictive_log_prob
-from npvi.likelihoods.distribution import predictive_cdf
-from npvi.likelihoods.moments import predictive_moments
-from npvi.likelihoods.quantiles import predictive_quantile
-
-from .cases import CASES, LATENT, integrals, normal_nodes
+from npvi.likelihoods.integrals.density import predictive_log_prob
+from npvi.likelihoods.integrals.distribution import predictive_cdf
+from npvi.likelihoods.integrals.moments import predictive_moments
+from npvi.likelihoods.integrals.quantiles import predictive_quantile
+from tests.support.likelihood_cases import CASES, LATENT, integrals, normal_nodes
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 means, variances = np.array(LATENT).T

@@ -21,12 +21,12 @@ from npvi.likelihoods import (
     Weibull,
     ZeroInflatedNegativeBinomial,
 )
-from npvi.likelihoods.distribution import predictive_cdf
-from npvi.likelihoods.quantiles import predictive_quantile
+from npvi.likelihoods.families.student_t import _normal_mixture
+from npvi.likelihoods.families.thresholds import Threshold, threshold_cdf
+from npvi.likelihoods.integrals.distribution import predictive_cdf
+from npvi.likelihoods.integrals.quantiles import predictive_quantile
+from npvi.likelihoods.integrals.rows_cdf import RowsCdf
 from npvi.likelihoods.registry import LIKELIHOODS
-from npvi.likelihoods.rows_cdf import RowsCdf
-from npvi.likelihoods.student_t import _normal_mixture
-from npvi.likelihoods.thresholds import Threshold, threshold_cdf
 
 RNG = np.random.default_rng(0)
 MEAN, VARIANCE = RNG.normal(0.5, 1.2, 60), 10.0 ** RNG.uniform(-2.5, 0.3, 60)

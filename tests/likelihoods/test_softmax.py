@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import integrate, special
-from tests.softmax_oracle import log_sum_exp
 
-from npvi.likelihoods.softmax import Softmax
-from npvi.likelihoods.softmax_integrals import expected_log_sum_exp
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
+from tests.support.softmax_oracle import log_sum_exp
 
 
 @pytest.fixture

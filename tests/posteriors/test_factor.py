@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 
-import oracle
 from npvi.graph import build_graph
-from npvi.parallel import threads
 from npvi.posteriors import FactorPosterior, match_covariance
-from sparse.cases import triangular
+from npvi.runtime.parallel import threads
+from tests.support.linalg_cases import triangular
+from tests.support import oracle
 
 
 def posterior_covariance(w, K, n=100, length_scale=0.1, order="maximin", seed=0):

@@ -8,12 +8,12 @@ import pytest
 
 from npvi.graph import build_graph
 from npvi.kernels import RBF, Matern12, Matern32, Matern52, Periodic, RationalQuadratic, Stationary
-from npvi.parallel import threads
+from npvi.linalg import zero_fill_factor
 from npvi.priors import NNGP
 from npvi.priors.conditionals import grain
 from npvi.priors.gradient import expected_log_density_gradient, marginal_gradient
-from npvi.sparse import zero_fill_factor
-from oracle import dense_triangular
+from npvi.runtime.parallel import threads
+from tests.support.oracle import dense_triangular
 
 KERNELS = {
     "matern12, ard": Matern12([0.3, 0.6], 1.3),

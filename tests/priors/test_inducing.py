@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-import oracle
-from low_rank_oracle import DenseLowRank
 from npvi.graph import build_graph
 from npvi.kernels import RBF, Linear, Matern12, Matern32, Matern52, Periodic
-from npvi.parallel import threads
+from npvi.linalg.woodbury import woodbury
 from npvi.posteriors import DrawsPosterior, FactorPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.posteriors.projection import projected_covariance
 from npvi.posteriors.stacked import StackedPosterior
 from npvi.priors import FITC, NotPositiveDefiniteError, Nystrom
-from npvi.priors.inducing import choose_inducing
-from npvi.priors.low_rank_gradient import low_rank_gradient
-from npvi.sparse.low_rank import woodbury
+from npvi.priors.low_rank.gradient import low_rank_gradient
+from npvi.priors.low_rank.inducing import choose_inducing
+from npvi.runtime.parallel import threads
+from tests.support import oracle
+from tests.support.low_rank_oracle import DenseLowRank
 
 NUGGET = 0.03
 KERNELS = {
@@ -358,7 +358,7 @@ def test_the_gradient_of_any_kernel_and_in_blocks(kind, monkeypatch):
         prior = kind(kernel, 0.05, X, graph, inducing)
         return -0.5 * (prior.logdet + prior.quadratic(f))
 
-    monkeypatch.setattr("npvi.priors.low_rank_gradient._PAIRS", 8 * 6)
+    monkeypatch.setattr("npvi.priors.low_rank.gradient._PAIRS", 8 * 6)
     found = low_rank_gradient(kind(kernel, 0.05, X, graph, inducing), f[:, None], np.ones(1))
     derivatives = found.kernel.get_params(deep=True)
     names = [name for name, number in kernel.get_params(deep=True).items() if isinstance(number, float)]

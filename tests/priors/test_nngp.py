@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import oracle
 from npvi.graph import build_graph
 from npvi.kernels import RBF, Kernel, Linear, Matern12, Matern32, Matern52, RationalQuadratic, Subset
 from npvi.priors import NNGP, NotPositiveDefiniteError
+from tests.support import oracle
 
 KERNELS = {
     "rbf": (RBF(0.3, variance=2.0), lambda A, B: oracle.rbf(A, B, 0.3, 2.0)),

@@ -74,7 +74,7 @@ def diagnose(
             check_target(source.model.likelihood_, y, frame.index[keep].to_numpy(), table, target)
 
         from npvi import diagnostics
-        from npvi.files import replacing
+        from npvi.runtime.files import replacing
 
         with watching():
             options: dict[str, Any] = {"refit": more_neighbors, "seed": seed, **row}

@@ -119,8 +119,8 @@ def describe_coefficients(coefficients: Mapping[str, Sequence[float]]) -> str:
 
 @contextmanager
 def watching(tolerance: float = 1e-7) -> Iterator[None]:
-    """A progress bar for what `npvi.progress` reports inside."""
-    from npvi.progress import reporting
+    """A progress bar for what `npvi.runtime.progress` reports inside."""
+    from npvi.runtime.progress import reporting
 
     console = Console(stderr=True)
     columns = (

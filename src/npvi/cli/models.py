@@ -137,7 +137,7 @@ def open_model(
     extras : columns with more data per row, None where not given.
     as_in_the_fit : take those of the fit where they are there and no other is given.
     """
-    from npvi.persistence import describe, load
+    from npvi.io.persistence import describe, load
 
     model, notes = load(path), describe(path)["notes"]
     if inputs is not None:

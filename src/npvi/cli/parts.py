@@ -63,7 +63,7 @@ def make_parts(
     learn : whether these numbers are only a start.
     choose_link : whether the data say which link, if nothing else was said of the likelihood of counts.
     """
-    from npvi.likelihoods.rates import Rates
+    from npvi.likelihoods.families.rates import Rates
 
     kernel_values, likelihood_values, nugget = _sorted_out(given, kernel, likelihood)
     parts = Parts(None, likelihood, nugget)

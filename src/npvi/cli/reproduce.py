@@ -31,10 +31,10 @@ from npvi.cli.display import results, say
 from npvi.cli.errors import FAILED, INTERRUPTED, InputError, guarded, unknown_name
 
 if TYPE_CHECKING:
-    from npvi.experiments.plan import Plan
-    from npvi.experiments.running import Report
-    from npvi.experiments.store import Cell
-    from npvi.experiments.tables import Table
+    from npvi.paper.experiments.plan import Plan
+    from npvi.paper.experiments.running import Report
+    from npvi.paper.experiments.store import Cell
+    from npvi.paper.experiments.tables import Table
 
 __all__ = ["reproduce"]
 
@@ -105,7 +105,7 @@ def reproduce(
 
 
 def _names(asked: list[str]) -> list[str]:
-    from npvi.experiments.running import NAMES
+    from npvi.paper.experiments.running import NAMES
 
     for name in asked:
         if name != "all" and name not in NAMES:
@@ -114,7 +114,7 @@ def _names(asked: list[str]) -> list[str]:
 
 
 def _plan(quick: bool, budget: str | None, seeds: str | None, methods: str | None, rows: int | None) -> Plan:
-    from npvi.experiments import plan
+    from npvi.paper.experiments import plan
 
     changed: dict[str, Any] = {}
     if budget is not None:
@@ -147,7 +147,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def _methods(text: str) -> tuple[str, ...]:
-    from npvi.experiments.methods import METHODS
+    from npvi.paper.experiments.methods import METHODS
 
     parts = [part.strip().lower() for part in text.split(",")]
     for part in parts:
@@ -165,7 +165,7 @@ def _folder(output: Path) -> Path:
 
 
 def _run(names: list[str], plan: Plan, output: Path) -> Report:
-    from npvi.experiments import running
+    from npvi.paper.experiments import running
 
     command = shlex.join(["npvi", *sys.argv[1:]])
     with _noticing_interrupts() as check, _Bar(check) as bar:
@@ -271,7 +271,7 @@ class _Bar:
 
 
 def _describe(cell: Cell) -> str:
-    from npvi.experiments.methods import RIVALS
+    from npvi.paper.experiments.methods import RIVALS
 
     letter = "M" if cell.method in RIVALS else "K"
     return f"{cell.experiment}, {cell.data.replace('_', ' ')}, {cell.method}, {letter} = {cell.size}, seed {cell.seed}"

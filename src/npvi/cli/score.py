@@ -91,7 +91,7 @@ class _Totals:
         self.tally = None if self.several else MeansTally(source.model)
 
     def add(self, frame: Any) -> None:
-        from npvi.calibration import coverage, randomised_pit
+        from npvi.predictive.calibration import coverage, randomised_pit
 
         path = self.source.table.path
         y: NDArray = self.source.observed(frame, self.target)

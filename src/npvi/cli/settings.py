@@ -148,7 +148,7 @@ def make_network(name: str, refine: int, method: str) -> Any:
         return name
     if name in ("sites", "pretrained", "gcn"):
         return name
-    from npvi.networks import Recognizer, RecognizerError  # rarely needed
+    from npvi.amortized import Recognizer, RecognizerError  # rarely needed
 
     try:
         return Recognizer.load(name)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.cli.errors import InputError, unknown_name
-from npvi.files import check_writable, replacing, why_unwritable
+from npvi.runtime.files import check_writable, replacing, why_unwritable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from npvi.progress import report
+from npvi.runtime.progress import report
 
 __all__ = ["BrokenFileError", "Delimited", "FixedWidth", "PathLike"]
 

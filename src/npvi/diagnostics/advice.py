@@ -12,8 +12,8 @@ from npvi.diagnostics.means import NEIGHBORS, Means
 from npvi.diagnostics.refit import Refit
 from npvi.diagnostics.residuals import Correlogram
 from npvi.diagnostics.skewness import Skewness
+from npvi.graph.places import number_places
 from npvi.likelihoods import Likelihood
-from npvi.places import number_places
 
 __all__ = [
     "about_bias",

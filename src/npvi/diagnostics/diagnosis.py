@@ -20,10 +20,10 @@ from npvi.diagnostics.scores import score
 from npvi.diagnostics.skewness import Skewness, skewness_of
 from npvi.diagnostics.text import report
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
+from npvi.estimators.validation import check_count, check_inputs
 from npvi.likelihoods import Gaussian, LogNormal
-from npvi.likelihoods.softmax import Softmax
-from npvi.parallel import threads
-from npvi.validation import check_count, check_inputs
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.runtime.parallel import threads
 
 __all__ = ["Diagnosis", "diagnose"]
 

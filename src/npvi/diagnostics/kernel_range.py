@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import NeighborIndex
+from npvi.graph.places import number_places
 from npvi.kernels import Kernel, diagonal, evaluate
-from npvi.places import number_places
 
 __all__ = ["KernelRange", "range_of"]
 

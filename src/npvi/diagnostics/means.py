@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.estimators.validation import check_inputs
 from npvi.graph import NeighborIndex
+from npvi.graph.places import number_places
 from npvi.inference import Data
-from npvi.places import number_places
-from npvi.predictive import Predictive
-from npvi.validation import check_inputs
+from npvi.predictive.base import Predictive
 
 __all__ = ["NEIGHBORS", "Means", "MeansTally", "SimpleMeans"]
 

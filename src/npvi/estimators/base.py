@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from npvi import progress, validation
+from npvi.estimators import validation
 from npvi.estimators.canonical import naming_rows
 from npvi.estimators.extending import extend
 from npvi.estimators.fitting import (
@@ -29,20 +29,21 @@ from npvi.estimators.fitting import (
 from npvi.estimators.hyper import Hyper, settle
 from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
+from npvi.estimators.predicting import Predicts, per_row
 from npvi.estimators.settings import neighbors
 from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
 from npvi.inference import Data, Start, Trend
-from npvi.inference.learning import Model
-from npvi.inference.parameter_table import TWO_SIDED, parameter_table
-from npvi.inference.table import Table
+from npvi.learning.objective import Model
+from npvi.learning.standard_errors import TWO_SIDED, parameter_table
+from npvi.learning.table import Table
 from npvi.likelihoods import Likelihood, as_likelihood
-from npvi.mixture import MixturePredictive
-from npvi.parallel import threads
 from npvi.posteriors import Posterior
-from npvi.predicting import Predicts, per_row
-from npvi.predictive import Predictive
+from npvi.predictive.base import Predictive
+from npvi.predictive.mixture import MixturePredictive
 from npvi.priors import Prior
+from npvi.runtime import progress
+from npvi.runtime.parallel import threads
 
 __all__ = ["BaseGP"]
 
@@ -377,6 +378,6 @@ class BaseGP(Predicts, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file; `npvi.load` reads it back."""
-        from npvi.persistence import save
+        from npvi.io.persistence import save
 
         save(self, path)

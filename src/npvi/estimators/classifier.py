@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from npvi.checks import codes_of
 from npvi.estimators.base import BaseGP
 from npvi.estimators.latent import latent_at
 from npvi.inference import Trend
 from npvi.likelihoods import Bernoulli, Likelihood, as_likelihood
-from npvi.likelihoods.softmax import Softmax
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.runtime.checks import codes_of
 
 if TYPE_CHECKING:
-    from npvi.categorical import CategoricalPredictive
-    from npvi.predictive import Predictive
+    from npvi.predictive.base import Predictive
+    from npvi.predictive.categorical import CategoricalPredictive
 
 __all__ = ["GPClassifier"]
 

@@ -11,10 +11,10 @@ from npvi.estimators.fitting import constant_precision
 from npvi.estimators.inferring import infer
 from npvi.graph import extend_graph
 from npvi.inference import Data, Fit, Start
-from npvi.parallel import threads
 from npvi.posteriors import DrawsPosterior, PrecisionPosterior
 from npvi.priors import Prior
 from npvi.priors.base import NeighborConditional
+from npvi.runtime.parallel import threads
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP

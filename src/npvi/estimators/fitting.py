@@ -13,25 +13,25 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from npvi import progress
 from npvi.estimators.canonical import canonical_rows
 from npvi.estimators.linear_part import LinearPart, columns_of, linear_part
+from npvi.estimators.parts import plain_parts
 from npvi.estimators.settings import check_settings, neighbors
 from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Start
-from npvi.inference.learner import Learned, learn
-from npvi.inference.learning import Model
-from npvi.inference.starting import in_units_of_data, starting_model
 from npvi.inference.stochastic import SGD
-from npvi.inference.table import Table
 from npvi.kernels import Kernel
+from npvi.learning.learner import Learned, learn
+from npvi.learning.objective import Model
+from npvi.learning.start import in_units_of_data, starting_model
+from npvi.learning.table import Table
 from npvi.likelihoods import Poisson
-from npvi.likelihoods.rates import Rates, typical_count
-from npvi.likelihoods.softmax import Softmax
-from npvi.model_parts import plain_parts
+from npvi.likelihoods.families.rates import Rates, typical_count
+from npvi.likelihoods.families.softmax import Softmax
 from npvi.parameters import Parameter
-from npvi.priors.inducing import choose_inducing
+from npvi.priors.low_rank.inducing import choose_inducing
 from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Structure
+from npvi.runtime import progress
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
@@ -293,7 +293,7 @@ def fit_by_grid(model: BaseGP, X: NDArray, y: NDArray, weight: NDArray | None, r
     """The paper's way: the length scale that scores best on a validation split, then all rows with that one."""
     import pandas as pd
 
-    from npvi.model_selection import grid_search  # which knows the estimators
+    from npvi.selection.grid import grid_search  # which knows the estimators
 
     names = getattr(model, "feature_names_in_", None)
     table = X if names is None else pd.DataFrame(X, columns=names)

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from npvi import progress
 from npvi.estimators.fitting import Chosen, Clock, Task
 from npvi.inference import Start
-from npvi.inference.hyper import Integration, integrate
-from npvi.inference.learner import Learned, Learner
-from npvi.inference.learning import Model, can_collapse
-from npvi.inference.search_space import SearchSpace
+from npvi.learning.integration import Integration, integrate
+from npvi.learning.learner import Learned, Learner
+from npvi.learning.objective import Model, can_collapse
+from npvi.learning.space import SearchSpace
 from npvi.likelihoods import Likelihood
-from npvi.likelihoods.moments import conditional_moments
-from npvi.likelihoods.softmax import Softmax
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods.integrals.moments import conditional_moments
+from npvi.runtime import progress
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP

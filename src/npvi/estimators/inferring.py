@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from npvi import progress
 from npvi.inference import FAMILIES, Data, MeanFunction, Start, fit_posterior
 from npvi.inference.stochastic import SGD, fit_stochastic
-from npvi.likelihoods.softmax import Softmax
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.runtime import progress
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
@@ -23,7 +23,7 @@ def infer(model: BaseGP, prior: Any, data: Data, mean_function: MeanFunction, st
                 "method='npvi-nn' recognises the posterior of one function, and three labels or more have one "
                 "each: use method='full' or 'npvi'"
             )
-        from npvi.networks import inference  # rarely needed
+        from npvi.amortized import inference  # rarely needed
 
         fit, model.recognizer_ = inference.infer(
             model.network, model.solve, model.refine, data, mean_function, seed, _report_iteration

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi import progress
 from npvi.estimators.settings import neighbors
 from npvi.graph.tree import build_tree
-from npvi.joint import JointSampler
-from npvi.parallel import threads
-from npvi.reach import Reach, reach_of
+from npvi.predictive.joint import JointSampler
+from npvi.predictive.reach import Reach, reach_of
+from npvi.runtime import progress
+from npvi.runtime.parallel import threads
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP

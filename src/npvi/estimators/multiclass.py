@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.categorical import CategoricalPredictive
 from npvi.estimators.latent import joint_neighbors
-from npvi.joint import JointSampler
-from npvi.parallel import threads
+from npvi.predictive.categorical import CategoricalPredictive
+from npvi.predictive.joint import JointSampler
+from npvi.runtime.parallel import threads
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.estimators.base import BaseGP
-from npvi.predicting import PredictsNumbers
+from npvi.estimators.predicting import PredictsNumbers
 
 __all__ = ["GPRegressor"]
 
@@ -62,8 +62,8 @@ class GPRegressor(PredictsNumbers, BaseGP):
         How many. As many as there are different rows is the Gaussian process itself.
     network : {"sites", "pretrained", "gcn"}, Recognizer or settings
         For "npvi-nn": a network trained on patches of the data, one that comes with the package, the paper's graph
-        convolutional networks, or one of your own (`npvi.fit_network`); settings are `npvi.networks.SiteNetwork` and
-        `npvi.networks.GCN`.
+        convolutional networks, or one of your own (`npvi.fit_network`); settings are `npvi.amortized.SiteNetwork` and
+        `npvi.amortized.GCN`.
     solve : {"cg", "local"}
         For "npvi-nn": whether recognised sites become means by one solve for all points, or patch by patch.
     refine : int

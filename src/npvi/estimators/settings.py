@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from npvi import validation
+from npvi.estimators import validation
+from npvi.estimators.parts import check_nugget
 from npvi.inference import FAMILIES
 from npvi.inference.stochastic import SGD
-from npvi.model_parts import check_nugget
 from npvi.priors.structure import LOW_RANK
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def check_settings(model: BaseGP) -> None:
     if model.hyper == "integrate" and model.method == "npvi-nn":
         raise ValueError("hyper='integrate' doesn't go with method='npvi-nn': use hyper='plug-in', or 'auto'")
     if model.method == "npvi-nn":
-        from npvi.networks.inference import check_network  # rarely needed
+        from npvi.amortized.inference import check_network  # rarely needed
 
         check_network(model.network, model.solve, model.refine)
     _check_optimizer(model)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.likelihoods.moments import conditional_moments, predictive_moments
-from npvi.likelihoods.softmax import Softmax
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments
 
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
@@ -49,7 +49,7 @@ def sums_at_training_rows(model: BaseGP) -> dict[str, Any]:
     mean, variance = _marginals(model)
     weight = np.ones(len(data.y)) if data.weight is None else data.weight
     if isinstance(data.likelihood, Softmax):
-        from npvi.categorical import CategoricalPredictive
+        from npvi.predictive.categorical import CategoricalPredictive
 
         labels = np.arange(data.likelihood.n_classes)
         expected = CategoricalPredictive(labels, mean, variance).probabilities

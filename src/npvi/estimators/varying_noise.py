@@ -18,18 +18,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from npvi import progress, validation
-from npvi.calibration import gaussian_crps
+from npvi.estimators import validation
 from npvi.estimators.latent import latent_at
 from npvi.estimators.regressor import GPRegressor
-from npvi.inference.leaving_out import without_own
+from npvi.inference.cavity import without_own
 from npvi.inference.stochastic import SGD
 from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
-from npvi.mixture import MixturePredictive
 from npvi.parameters import fixed
-from npvi.predictive import Predictive
+from npvi.predictive.base import Predictive
+from npvi.predictive.calibration import gaussian_crps
+from npvi.predictive.mixture import MixturePredictive
+from npvi.predictive.varying_noise import VaryingNoisePredictive
 from npvi.priors import NotPositiveDefiniteError
-from npvi.varying_predictive import VaryingNoisePredictive
+from npvi.runtime import progress
 
 __all__ = ["VaryingNoiseRegressor"]
 
@@ -207,7 +208,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file; `npvi.load` reads it back."""
-        from npvi.persistence import save
+        from npvi.io.persistence import save
 
         save(self, path)
 

@@ -8,7 +8,7 @@ from npvi.graph.graph import Graph
 from npvi.graph.parents import sort_rows
 from npvi.graph.search import arrange, search
 from npvi.graph.tree import build_tree
-from npvi.parallel import over_chunks
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["extend_graph"]
 

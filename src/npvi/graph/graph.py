@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npvi.compiling import compiled
-from npvi.parallel import over_chunks
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["Children", "Graph", "Parts"]
 

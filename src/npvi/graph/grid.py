@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npvi.compiling import compiled
+from npvi.runtime.compiling import compiled
 
 __all__ = ["grid_order"]
 

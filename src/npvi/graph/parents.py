@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from npvi.compiling import compiled
 from npvi.graph.search import Arranged, search
-from npvi.parallel import over_chunks
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["nearest_parents", "paper_parents", "sort_rows"]
 

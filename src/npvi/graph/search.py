@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from npvi.compiling import compiled
 from npvi.graph.tree import Tree
-from npvi.parallel import over_chunks
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["Arranged", "arrange", "search"]
 

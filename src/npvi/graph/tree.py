@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from npvi.compiling import compiled
-from npvi.parallel import over_chunks
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["LEAF_SIZE", "Tree", "build_tree"]
 

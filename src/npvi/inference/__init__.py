@@ -1,10 +1,10 @@
 """From a prior and data to a posterior."""
 
 from npvi.inference.data import Data
+from npvi.inference.families.full import AllCovariances
+from npvi.inference.families.npvi import SparseFactors
 from npvi.inference.fit import Fit, Start, fit_posterior
-from npvi.inference.full import AllCovariances
 from npvi.inference.mean_function import MeanFunction, Trend
-from npvi.inference.npvi import SparseFactors
 
 __all__ = [
     "FAMILIES",

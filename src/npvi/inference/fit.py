@@ -2,9 +2,9 @@
 
     ELBO(μ, V) = Σ_i E log p(y_i|f) − ½ tr(P V) − ½ (μ−m)ᵀP(μ−m) + ½ log|V| − ½ log|Σ| + N/2
 
-What V may be is a family (`npvi.inference.family`): the paper's L Lᵀ on the graph's pattern, or any covariance at all.
-In either one the best V is known for given site precisions w = −2 ∂E/∂v, so the iteration (`npvi.inference.iteration`)
-is the same for both: it looks for the (μ, w) that agree with each other.
+What V may be is a family (`npvi.inference.families.base`): the paper's L Lᵀ on the graph's pattern, or any covariance
+at all. In either one the best V is known for given site precisions w = −2 ∂E/∂v, so the iteration
+(`npvi.inference.newton`) is the same for both: it looks for the (μ, w) that agree with each other.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.inference.data import Data
-from npvi.inference.family import Covariance, Family, Start
-from npvi.inference.iteration import Problem, WithCoefficients, without_coefficients
+from npvi.inference.families.base import Covariance, Family, Start
 from npvi.inference.loop import ascend, joined
 from npvi.inference.mean_function import CoefficientSpread, MeanFunction, Trend
-from npvi.inference.mean_solve import PrecisionSolver
+from npvi.inference.newton import Problem, WithCoefficients, without_coefficients
+from npvi.inference.solver import PrecisionSolver
 from npvi.posteriors import Posterior
 from npvi.priors import PrecisionFactor, Prior
 

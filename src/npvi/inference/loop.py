@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from npvi.inference.mean_solve import SolverLog
+from npvi.inference.solver import SolverLog
 
 __all__ = ["Ascending", "ascend", "joined"]
 

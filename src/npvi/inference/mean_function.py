@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from npvi.priors import Conditional, Prior
 
 if TYPE_CHECKING:
-    from npvi.inference.mean_solve import PrecisionSolver
+    from npvi.inference.solver import PrecisionSolver
 
 __all__ = ["CoefficientSpread", "MeanFunction", "Trend"]
 

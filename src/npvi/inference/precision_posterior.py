@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.linalg import Triangular, ZeroFillFactor, inverse_root
 from npvi.posteriors import PrecisionPosterior
 from npvi.priors.nngp import FACTORS
-from npvi.sparse import Triangular, ZeroFillFactor, inverse_root
 
 __all__ = ["again", "precision_posterior"]
 

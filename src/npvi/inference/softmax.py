@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph
 from npvi.inference.data import Data
+from npvi.inference.families.full import AllCovariances
 from npvi.inference.fit import Covariance, Family, Start
-from npvi.inference.full import AllCovariances
 from npvi.inference.loop import ascend
 from npvi.inference.mean_function import MeanFunction, Trend
-from npvi.inference.mean_solve import PrecisionSolver, SolverLog
-from npvi.likelihoods.softmax import Softmax
-from npvi.likelihoods.softmax_integrals import expected_log_sum_exp
+from npvi.inference.solver import PrecisionSolver, SolverLog
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
+from npvi.linalg import Noise, conjugate_gradients
 from npvi.posteriors.stacked import StackedPosterior
 from npvi.priors import Conditional, NotPositiveDefiniteError, PrecisionFactor, Prior
-from npvi.sparse import Noise, conjugate_gradients
 
 __all__ = ["SoftmaxFit", "StackedTrend", "class_noises", "fit_softmax"]
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from npvi.checks import check_positive
 from npvi.parameters import Parametrised
+from npvi.runtime.checks import check_positive
 
 __all__ = ["Frame", "Kernel", "Part"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from npvi.batching import map_rows
 from npvi.kernels.base import Kernel
 from npvi.kernels.stationary import Stationary
+from npvi.runtime.batching import map_rows
 
 __all__ = ["diagonal", "evaluate", "evaluate_distances", "matrix"]
 

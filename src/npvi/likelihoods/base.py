@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from npvi.checks import check_positive
+from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
-from npvi.likelihoods.thresholds import Threshold
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised
+from npvi.runtime.checks import check_positive
 
 __all__ = ["Likelihood"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.compiling import compiled
-from npvi.parallel import over_chunks
-from npvi.sparse import Triangular, ZeroFillFactor
-from npvi.sparse.factor import scratch
+from npvi.linalg import Triangular, ZeroFillFactor
+from npvi.linalg.zero_fill import scratch
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["PrecisionPosterior"]
 

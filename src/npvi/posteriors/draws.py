@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.compiling import compiled
-from npvi.parallel import over_chunks
-from npvi.sparse import ZeroFillFactor
+from npvi.linalg import ZeroFillFactor
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["DrawsPosterior"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from npvi.compiling import compiled
 from npvi.graph import Graph
-from npvi.parallel import over_chunks
-from npvi.sparse import Triangular
+from npvi.linalg import Triangular
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["FactorPosterior", "match_covariance"]
 

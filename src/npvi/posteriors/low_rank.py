@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.sparse.low_rank import WoodburyFactor
+from npvi.linalg.woodbury import WoodburyFactor
 
 __all__ = ["LowRankPosterior"]
 
@@ -24,7 +24,7 @@ class LowRankPosterior:
 
     Examples
     --------
-    >>> from npvi.sparse.low_rank import woodbury
+    >>> from npvi.linalg.woodbury import woodbury
     >>> q = LowRankPosterior(np.zeros(2), woodbury(np.ones((2, 1)), np.full(2, 0.5), np.log(5.0), np.ones(2)))
     >>> q.variance.round(4)  # of two points with prior covariance [[1.5, 1], [1, 1.5]], observed with precision 1
     array([0.5238, 0.5238])

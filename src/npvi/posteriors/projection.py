@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.linalg.woodbury import gram
 from npvi.posteriors.ancestors import PrecisionPosterior
 from npvi.posteriors.draws import DrawsPosterior
 from npvi.posteriors.factor import FactorPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.posteriors.stacked import StackedPosterior
-from npvi.sparse.low_rank import gram
 
 __all__ = ["covariance_times", "projected_covariance"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph
 from npvi.kernels import Kernel
-from npvi.sparse import LowerHalf
+from npvi.linalg import LowerHalf
 
 if TYPE_CHECKING:
     from npvi.posteriors import Posterior

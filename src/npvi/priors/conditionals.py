@@ -1,8 +1,8 @@
 """The conditional of one point given its neighbours, for many points at once (the paper's eq. bandsigma).
 
 Every point has a block, Σ over (padding, α, z): places without a neighbour come first, as an identity. Eight blocks are
-worked on together (`npvi.sparse.lanes`), their lower triangles interleaved: a group. The usual kernels are evaluated
-group by group, in the cache (`npvi.kernels.compiled`); others by JAX, for many groups at once.
+worked on together (`npvi.linalg.lanes`), their lower triangles interleaved: a group. The usual kernels are evaluated
+group by group, in the cache (`npvi.kernels.fast`); others by JAX, for many groups at once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.compiling import compiled
 from npvi.kernels import Kernel, Stationary, evaluate, evaluate_distances
-from npvi.kernels.compiled import FORMULAS, NO_FORMULA, correlate, formula_of
-from npvi.parallel import over_chunks
-from npvi.sparse.lanes import LANES, list_squares, solve_last
+from npvi.kernels.fast import FORMULAS, NO_FORMULA, correlate, formula_of
+from npvi.linalg.lanes import LANES, list_squares, solve_last
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["chunks", "conditionals", "fill", "finish", "gather", "grain", "list_pairs", "n_pairs", "prepare"]
 

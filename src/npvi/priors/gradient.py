@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.compiling import compiled
 from npvi.kernels import Stationary, evaluate
-from npvi.kernels.compiled import NO_FORMULA, formula_of
-from npvi.parallel import over_chunks
-from npvi.precision import float64
+from npvi.kernels.fast import NO_FORMULA, formula_of
+from npvi.linalg import ZeroFillFactor
+from npvi.linalg.lanes import LANES, add_slopes, solve_last
 from npvi.priors.conditionals import chunks, fill, finish, gather, grain, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
-from npvi.sparse import ZeroFillFactor
-from npvi.sparse.lanes import LANES, add_slopes, solve_last
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
+from npvi.runtime.precision import float64
 
 __all__ = ["PriorGradient", "expected_log_density_gradient", "marginal_gradient"]
 

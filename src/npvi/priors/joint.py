@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.compiling import compiled
 from npvi.graph import Graph
 from npvi.graph.grid import grid_order
 from npvi.graph.search import arrange, search
 from npvi.graph.tree import build_tree
 from npvi.kernels import diagonal
-from npvi.parallel import over_chunks
+from npvi.linalg import Triangular
 from npvi.priors.conditionals import conditionals
-from npvi.sparse import Triangular
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 if TYPE_CHECKING:
     from npvi.priors.nngp import NNGP

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph, NeighborIndex
 from npvi.kernels import Kernel, diagonal
-from npvi.kernels.compiled import NO_FORMULA, formula_of
+from npvi.kernels.fast import NO_FORMULA, formula_of
+from npvi.linalg import LowerHalf, Triangular, ZeroFillFactor, lower_half, widened, zero_fill_factor
 from npvi.priors.base import NeighborConditional, NotPositiveDefiniteError
 from npvi.priors.conditionals import conditionals
 from npvi.priors.joint import JointPrediction
-from npvi.sparse import LowerHalf, Triangular, ZeroFillFactor, lower_half, widened, zero_fill_factor
 
 __all__ = ["FACTORS", "NNGP", "classical"]
 

@@ -15,7 +15,7 @@ from npvi.inference.stochastic.cross_entropy import ConditionalPrior, LowRankPri
 from npvi.inference.stochastic.expected_likelihood import Observed, observed
 from npvi.inference.stochastic.gaussian import SparseGaussian, entropy, neighbourhoods
 from npvi.priors import NNGP, Prior
-from npvi.priors.low_rank import LowRank
+from npvi.priors.low_rank.prior import LowRank
 
 __all__ = ["Parameters", "StochasticBound", "loss", "stochastic_bound"]
 

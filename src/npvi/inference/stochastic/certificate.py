@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from npvi.inference.data import Data
 from npvi.inference.fit import Family
 from npvi.inference.mean_function import MeanFunction
-from npvi.inference.mean_solve import PrecisionSolver
+from npvi.inference.solver import PrecisionSolver
 from npvi.likelihoods import Expectations
+from npvi.linalg import Triangular
 from npvi.priors import NNGP, Prior
-from npvi.priors.low_rank import LowRank
-from npvi.sparse import Triangular
+from npvi.priors.low_rank.prior import LowRank
 
 __all__ = ["Certificate", "bound", "certify"]
 

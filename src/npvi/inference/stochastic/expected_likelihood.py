@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from npvi.inference.data import Data
 from npvi.likelihoods import Likelihood
-from npvi.likelihoods.expectations import has_closed_form
-from npvi.likelihoods.quadrature import rule_of_tier, tiers
+from npvi.likelihoods.integrals.expectations import has_closed_form
+from npvi.likelihoods.integrals.quadrature import rule_of_tier, tiers
 
 __all__ = ["Observed", "observed"]
 

@@ -17,12 +17,12 @@ from npvi.inference.stochastic.bound import Parameters, StochasticBound, loss, s
 from npvi.inference.stochastic.certificate import bound, certify
 from npvi.inference.stochastic.gaussian import SparseGaussian
 from npvi.inference.stochastic.settings import SGD
-from npvi.likelihoods.density import predictive_log_prob
+from npvi.likelihoods.integrals.density import predictive_log_prob
+from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
-from npvi.precision import float64
 from npvi.priors import Prior
-from npvi.sparse import Triangular
-from npvi.training import Trained, shuffled, train
+from npvi.runtime.precision import float64
+from npvi.runtime.training import Trained, shuffled, train
 
 __all__ = ["fit_stochastic"]
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from npvi.compiling import compiled
 from npvi.graph import Graph
-from npvi.parallel import over_chunks
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
 
 __all__ = ["Neighbourhoods", "SparseGaussian", "entropy", "neighbourhoods"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from npvi.parameters import Parametrised
-from npvi.training import OPTIMIZERS, named_optimizer
+from npvi.runtime.training import OPTIMIZERS, named_optimizer
 
 __all__ = ["SGD", "GradientSettings", "is_count"]
 

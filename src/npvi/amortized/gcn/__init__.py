@@ -1,0 +1,1 @@
+"""NPVI-NN as published: two graph convolutional networks."""

@@ -1,0 +1,215 @@
+"""A trained network: saved, loaded, and asked about data that it never saw."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from importlib import resources
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from npvi.amortized.guess import FEATURES
+from npvi.amortized.perceptron import Layers, apply
+from npvi.likelihoods import Gaussian, Likelihood, LogNormal
+from npvi.runtime.files import replacing, why_unwritable
+
+__all__ = ["Recognizer", "RecognizerError", "exact_sites", "pretrained"]
+
+_FORMAT = "npvi recognizer 1"
+_ARRAYS = ("centre", "scale", "low", "high")
+
+
+class RecognizerError(ValueError):
+    """A recognizer that cannot be read, written, or used for this model."""
+
+
+@dataclass(frozen=True)
+class Recognizer:
+    """A network that recognises the posterior: what a guess lacks to the optimum, from unit-free numbers about it.
+
+    `npvi.fit_network` trains one on data, `npvi.fit_network_on_simulations` on none; ``network="pretrained"`` is one
+    that comes with the package. It doesn't depend on the kernel or on the number of points.
+
+    Attributes
+    ----------
+    likelihood : the name of the class that it was trained for.
+    settings : those of the likelihood that have no number, such as the link; None where it was trained on all of them.
+    n_inputs : columns of X; None where it was trained on several.
+    rounds : of the guess that it corrects.
+    layers : weights.
+    centre, scale : of the features, in training.
+    low, high : between these nearly all features lay in training.
+    history : of training.
+
+    Examples
+    --------
+    >>> import npvi
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(300, 2))
+    >>> y = rng.poisson(np.exp(np.sin(6 * X[:, 0])))
+    >>> settings = dict(method="npvi-nn", kernel=npvi.kernels.Matern32(0.3), nugget=0.5, learn=False)
+    >>> recognizer = npvi.fit_network(npvi.GPRegressor("poisson", **settings), X, y, steps=40)
+    >>> model = npvi.GPRegressor("poisson", **settings, network=recognizer).fit(X, y)
+    >>> model.fit_info_["applicability"]["verdict"]
+    'trust'
+    """
+
+    likelihood: str
+    settings: dict[str, Any] | None
+    n_inputs: int | None
+    rounds: int
+    layers: Layers = field(repr=False)
+    centre: np.ndarray = field(repr=False)
+    scale: np.ndarray = field(repr=False)
+    low: np.ndarray = field(repr=False)
+    high: np.ndarray = field(repr=False)
+    history: dict[str, list[float]] = field(default_factory=dict, repr=False)
+
+    def corrections(self, features: Any) -> jax.Array:
+        """What the guesses lack, shape (N, 2)."""
+        return apply(self.layers, jnp.asarray((features - self.centre) / self.scale, jnp.float32))
+
+    def outside(self, features: np.ndarray) -> float:
+        """The share of points that are unlike any in training."""
+        reach = 0.1 * (self.high - self.low)
+        strange = (features < self.low - reach) | (features > self.high + reach)
+        return float(np.mean(strange.any(axis=1)))
+
+    def check(self, likelihood: Likelihood, n_inputs: int) -> None:
+        """Raise RecognizerError where it was trained for something else."""
+        name, settings = type(likelihood).__name__, _settings(likelihood)
+        if name != self.likelihood:
+            raise RecognizerError(
+                f"network: this recognizer was trained for {self.likelihood} noise, the model has {name}; train one "
+                'with npvi.fit_network, or take network="pretrained"'
+            )
+        if self.settings is not None and settings != self.settings:
+            raise RecognizerError(
+                f"network: this recognizer was trained with {_text(self.settings)}, the model has {_text(settings)}"
+            )
+        if self.n_inputs is not None and n_inputs != self.n_inputs:
+            raise RecognizerError(
+                f"network: this recognizer was trained on {self.n_inputs} inputs, the model has {n_inputs}"
+            )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to one file, a few kilobytes; `Recognizer.load` reads it back."""
+        try:
+            with replacing(path) as file:
+                self._write(file)
+        except OSError as error:
+            raise RecognizerError(why_unwritable(path, error)) from error
+
+    def to_text(self) -> str:
+        """All of it as text, for a file of something else."""
+        buffer = io.BytesIO()
+        self._write(buffer)
+        return base64.b64encode(buffer.getvalue()).decode()
+
+    @classmethod
+    def from_text(cls, text: str) -> Recognizer:
+        """Read what `to_text` made."""
+        return cls._read(io.BytesIO(base64.b64decode(text)), "the recognizer")
+
+    def _write(self, file: BinaryIO) -> None:
+        about = {
+            "format": _FORMAT,
+            "likelihood": self.likelihood,
+            "settings": self.settings,
+            "n_inputs": self.n_inputs,
+            "rounds": self.rounds,
+            "layers": len(self.layers),
+            "features": list(FEATURES),
+            "history": self.history,
+        }
+        arrays = {name: np.asarray(getattr(self, name), np.float32) for name in _ARRAYS}
+        for number, (weights, biases) in enumerate(self.layers):
+            arrays |= {f"weights{number}": np.asarray(weights), f"biases{number}": np.asarray(biases)}
+        np.savez(file, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Recognizer:
+        """Read what `save` wrote."""
+        try:
+            with open(path, "rb") as opened:
+                return cls._read(opened, os.fspath(path))
+        except FileNotFoundError as error:
+            raise RecognizerError(f"{os.fspath(path)}: there is no such file") from error
+        except OSError as error:
+            raise RecognizerError(f"{os.fspath(path)} can't be read: {error}") from error
+
+    @classmethod
+    def _read(cls, opened: BinaryIO, where: str) -> Recognizer:
+        try:
+            with np.load(opened, allow_pickle=False) as file:
+                about = json.loads(str(file["about"]))
+                arrays = {name: file[name] for name in file.files if name != "about"}
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, ValueError) as error:
+            raise RecognizerError(f"{where} is cut short or isn't a recognizer of npvi ({error})") from error
+        if about.get("format") != _FORMAT or about.get("features") != list(FEATURES):
+            raise RecognizerError(
+                f"{where} was written by another version of npvi ({about.get('format')!r}, this one reads "
+                f"{_FORMAT!r}): train it again with npvi.fit_network"
+            )
+        layers = [(arrays[f"weights{k}"], arrays[f"biases{k}"]) for k in range(about["layers"])]
+        sizes = [len(FEATURES), *(len(biases) for _, biases in layers)]
+        shapes = [weights.shape for weights, _ in layers]
+        if shapes != list(pairwise(sizes)) or sizes[-1] != 2:
+            raise RecognizerError(f"{where}: weights of shapes {shapes} don't fit together")
+        if not all(np.isfinite(values).all() for values in arrays.values()):
+            raise RecognizerError(f"{where}: there are weights that aren't finite")
+        return cls(
+            about["likelihood"],
+            about["settings"],
+            about["n_inputs"],
+            about["rounds"],
+            layers,
+            history=about["history"],
+            **{name: arrays[name] for name in _ARRAYS},
+        )
+
+
+def exact_sites(likelihood: Likelihood) -> bool:
+    """Whether sites don't depend on where they are expanded, so that there is nothing to recognise.
+
+    >>> from npvi.likelihoods import Poisson
+    >>> exact_sites(LogNormal()), exact_sites(Poisson())
+    (True, False)
+    """
+    return type(likelihood) in (Gaussian, LogNormal)
+
+
+def pretrained(likelihood: Likelihood) -> Recognizer:
+    """The network that comes with the package for this noise, trained on simulations only."""
+    name = type(likelihood).__name__
+    file = resources.files("npvi.amortized") / "pretrained" / f"{name.lower()}.npz"
+    if not file.is_file():
+        have = sorted(f.name.removesuffix(".npz") for f in (resources.files("npvi.amortized") / "pretrained").iterdir())
+        raise RecognizerError(
+            f'network="pretrained": there is none for {name} noise (but for {", ".join(have)}); leave network out to '
+            "train one on the data, or train one with npvi.fit_network_on_simulations"
+        )
+    with resources.as_file(file) as path:
+        return Recognizer.load(path)
+
+
+def likelihood_settings(likelihood: Likelihood) -> tuple[str, dict[str, Any]]:
+    """Name and settings by which a recognizer knows a likelihood."""
+    return type(likelihood).__name__, _settings(likelihood)
+
+
+def _settings(likelihood: Likelihood) -> dict[str, Any]:
+    return {name: getattr(likelihood, name) for name in likelihood.static}
+
+
+def _text(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items()) or "no settings"

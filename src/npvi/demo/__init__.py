@@ -1,0 +1,1 @@
+"""A survey whose truth is known, fitted and drawn: `npvi demo`."""

@@ -1,0 +1,1 @@
+"""What the posterior's covariance may be: all covariances, or the paper's."""

@@ -1,0 +1,75 @@
+"""What the posterior's covariance V may be: a family, in which the best V is known for given site precisions w."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.inference.solver import PrecisionSolver
+from npvi.posteriors import Posterior
+from npvi.priors import PrecisionFactor
+
+__all__ = ["Covariance", "Family", "Start"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin: marginal means and variances of f; with site precisions, where they go with them already, and
+    perhaps something like a factor of P + W."""
+
+    mean: Vector
+    variance: Vector
+    site_precision: Vector | None = None
+    factor: PrecisionFactor | None = None
+
+
+class Covariance(Protocol):
+    """The best V of a family for some site precisions w."""
+
+    site_precision: Vector
+    variance: Vector
+    """Its diagonal."""
+    log_determinant: float
+    """log |V|."""
+    precision_factor: PrecisionFactor | None
+    """That of P + W, if there is one."""
+
+    def mismatch(self, w: Vector) -> float:
+        """How far the equation of the best V is from holding for other site precisions w, relative to its terms."""
+        ...
+
+
+class Family(Protocol):
+    """What V may be."""
+
+    name: str
+    tolerances: tuple[float, float]
+    """Residuals of mean and covariance below these mean nothing, because of how V is computed."""
+    solve_tolerance: float
+    """To which systems of a Newton step are solved: no better than the rest of the iteration is."""
+
+    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> Any:
+        """The best V for w, a `Covariance`, or None where there is none; `solver` is for P + W, if there is one."""
+        ...
+
+    def noise(self, before: Any, after: Any) -> float:
+        """By how much the bound may seem to fall from one `Covariance` to another because of how they are computed."""
+        ...
+
+    def posterior(self, mean: Vector, covariance: Any, like: Any = None) -> Posterior:
+        """What predictions need of N(mean, V); in the way of another one, for nearly the same V, if there is one."""
+        ...
+
+    def corrected(self, posterior: Posterior, covariance: Any) -> Any:
+        """The covariance with better marginal variances, where a posterior shows that they were off; else None. `log`
+        says what solves have taken so far."""
+        ...
+
+    def info(self) -> dict[str, Any]:
+        """What there is to say about how V was found."""
+        ...

@@ -1,0 +1,413 @@
+"""One iteration towards the best q: Newton steps for μ and the marginal variances, followed by the best V.
+
+It is the same for every family. No step is taken that lowers the bound; the certificate says what is left to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.inference.data import Data
+from npvi.inference.families.base import Covariance, Family, Start
+from npvi.inference.mean_function import CoefficientSpread, MeanFunction
+from npvi.inference.relaxation import Relaxation
+from npvi.inference.shared_spread import SharedSpread
+from npvi.inference.solver import PrecisionSolver, SolverLog
+from npvi.likelihoods import Curvatures, Expectations
+from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
+
+__all__ = ["Problem", "State", "WithCoefficients", "without_coefficients"]
+
+Vector = NDArray[np.float64]
+
+#: relative rounding error of the bound: a step that seems to lose no more than this is accepted
+_ROUNDING = 1e-13
+#: residual of the mean from which on it takes its last steps alone, and where V is right already
+_NEARLY, _ALONE = 1e-2, 0.5
+#: Newton steps before V is found anew, and how long one is, in standard deviations, that is followed by another
+_STEPS, _SHORT = 3, (0.1, 3.0)
+#: the same of a step for the standard deviations: long ones overshoot, and `_settled` knows what to do
+_SHORT_SD = 0.25
+#: steps for variances, relative to them, that are checked, and how many at most
+_LONG, _MOST = 0.03, 256
+#: to which systems for the mean's coefficients are solved at least
+_COEFFICIENTS = 1e-4
+#: of a variance, the least that is a row's own
+_OWN = 1e-6
+#: how often site precisions are raised at the start, until the bound is finite
+_RAISED = 12
+#: a step is tried whole, then halved until it is given up
+_SHARES = tuple(0.5**halving for halving in range(12))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A V of which no more is known than a start says."""
+
+    site_precision: Vector
+    variance: Vector
+    precision_factor: PrecisionFactor | None
+    log_determinant: float = -np.inf
+
+    def mismatch(self, w: Vector) -> float:
+        return np.inf
+
+
+@dataclass(frozen=True)
+class WithCoefficients:
+    """The best covariance of f for some w: that of a family, given the mean's coefficients, and what they add."""
+
+    given: Covariance
+    coefficients: CoefficientSpread
+
+    @property
+    def site_precision(self) -> Vector:
+        return self.given.site_precision
+
+    @property
+    def precision_factor(self) -> PrecisionFactor | None:
+        return self.given.precision_factor
+
+    @cached_property
+    def variance(self) -> Vector:
+        return self.given.variance + self.coefficients.variance
+
+    @property
+    def log_determinant(self) -> float:
+        return self.given.log_determinant + self.coefficients.log_determinant
+
+    def mismatch(self, w: Vector) -> float:
+        return max(self.given.mismatch(w), self.coefficients.mismatch(w - self.site_precision))
+
+
+@dataclass(frozen=True)
+class State:
+    """N(mean, V)."""
+
+    mean: Vector
+    covariance: Covariance
+    """The best one for its own w; at the optimum that is the w of (mean, variance)."""
+    data: Data
+    rest: float
+    """All of the bound but what the data say; −∞ where it isn't known."""
+
+    @cached_property
+    def expected(self) -> Expectations:
+        """What the data say there."""
+        return self.data.expectations(self.mean, self.covariance.variance)
+
+    @cached_property
+    def elbo(self) -> float:
+        """The bound."""
+        return -np.inf if self.rest == -np.inf else float(self.expected.value.sum() + self.rest)
+
+
+class Problem:
+    """The bound of one prior and its data over N(μ, V), as `npvi.inference.loop.ascend` climbs it."""
+
+    def __init__(
+        self,
+        family: Family,
+        prior: Prior,
+        data: Data,
+        mean_function: MeanFunction,
+        tolerances: tuple[float, float],
+        enough: float = -np.inf,
+    ) -> None:
+        self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
+        self.tolerances, self._last = tolerances, (np.inf, np.inf)
+        # halving steps again and again, and others after that, are for those who want the optimum itself
+        self.enough, self.thorough = enough, enough == -np.inf
+        self.shares = _SHARES if self.thorough else _SHARES[:3]
+        self._pulled: tuple[Vector | None, Any] = (None, None)
+        self.log = SolverLog()
+        self.relaxation = Relaxation(prior.graph.n_points)
+        self._share = 1.0  # of a step for V to try first
+
+    def initial(self, start: Start | None) -> State:
+        """The sites at `start`, by default at y's own fitted values: the best mean and V for them. A start that has its
+        site precisions is left as it is."""
+        given_start = start
+        if start is None:
+            fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
+            start = Start(fitted, np.full_like(fitted, 1e-6))
+        state = self._started(start)
+        if state is None and given_start is not None:  # it goes with other hyper-parameters, too different ones
+            return self.initial(None)
+        if state is None:  # P + W is positive definite for w ≥ 0, but in rounded numbers it may not be
+            raise NotPositiveDefiniteError("the posterior's precision has no usable factor: try a larger nugget")
+        return state
+
+    def _started(self, start: Start) -> State | None:
+        if start.site_precision is not None:
+            given: Any = _Given(start.site_precision, start.variance, start.factor)
+            return State(start.mean, given, self.data, -np.inf)
+        expected = self.data.expectations(start.mean, start.variance)
+        w = np.maximum(expected.precision, 0.0)
+        solver = self._solver(w)
+        step = self._mean_step(start.mean, expected.gradient, solver)
+        here = self.at(start.mean, self.covariance(w, solver))
+        for _ in range(_RAISED):
+            if here is None:
+                return None
+            # where log p is not concave nothing but a wide prior may hold the step
+            tried = (self.at(start.mean + share * step, here.covariance) for share in _SHARES)
+            state = next((trial for trial in tried if trial is not None and self._no_worse(trial, here)), here)
+            if np.isfinite(state.elbo):
+                break
+            # where covariates tell zeros from the rest, sites say next to nothing of a coefficient, and its variance
+            # takes the expected counts beyond all bounds: sites that say more, to begin with
+            w = 4.0 * w
+            here = self.at(start.mean, self.covariance(w))
+        else:
+            return None
+        mean = state.mean
+        v, w = state.covariance.variance, state.covariance.site_precision
+        settled = self._settled(v, w, mean, state.expected.precision, np.zeros_like(v))
+        better = self.at(mean, self.covariance(settled)) if settled is not state.expected.precision else None
+        return better if better is not None and better.elbo > state.elbo else state
+
+    def complete(self, state: State) -> bool:
+        return not isinstance(state.covariance, _Given)
+
+    def improve(self, state: State) -> State:
+        """A better state: by Newton's method for μ and v together, else for μ and V one after the other.
+
+        Where V is right already, or about to be, a step for the mean alone, which costs a fraction, comes first.
+        """
+        (mean, covariance), (mean_limit, covariance_limit) = self._last, self.tolerances
+        alone = self.thorough and mean <= _ALONE and covariance <= 0.3 * covariance_limit
+        if alone or (mean_limit < mean <= _NEARLY and covariance <= 2.0 * covariance_limit):
+            better = self._improve_mean(state)
+            if better is not state:
+                return better
+        newton = self._newton(state)
+        if newton is not None:
+            return newton
+        state = self._improve_mean(state)
+        state = self._improve_covariance(state) if self.thorough else state
+        # from a start with sites of its own there may be no way on
+        return state if self.complete(state) else self.initial(Start(state.mean, state.covariance.variance))
+
+    def _newton(self, state: State) -> State | None:
+        """Newton steps for μ and the standard deviations s, cut short until they don't lower the bound, or None.
+
+        The means move together, held by P; each s_i is held by what the other points say of f_i, the precision
+        c_i = 1/v_i − w_i, and is eliminated: (P̃ + W̃) δ = r with W̃ = −E_mm − E_ms²/b, b = c + 1/s² − E_ss. What rows
+        share of v, the spread of some coefficients, is eliminated, too (`SharedSpread`). Steps for μ and V in turn
+        crawl where the two are strongly coupled, as for counts under a wide prior (the optimum for a zero count lies
+        far down, and is wide). A short step is followed by another for the same c, which costs less than V; then V is
+        found at the sites of the new (μ, s). Where the first step would gain less than half of what is `enough`, V is
+        left as it is.
+        """
+        w, sd = state.covariance.site_precision, np.sqrt(state.covariance.variance)
+        at, whole = self.data.curvatures(state.mean, sd), sd
+        shared = spread = _shared(state, at, sd)
+        v = np.maximum(state.covariance.variance - shared.variance, _OWN * state.covariance.variance)
+        before = np.sqrt(v)
+        mean, own_sd, factor = state.mean, before, state.covariance.precision_factor
+        others = np.maximum(1.0 / v - w, self.mean_function.marginal_precision)
+        for step_number in range(_STEPS):
+            if step_number > 0:
+                spread = spread.best(self.data, mean, own_sd**2)
+                sd = np.sqrt(own_sd**2 + spread.variance)
+                at = self.data.curvatures(mean, sd)
+            part = own_sd / sd  # how s moves with what is its own of it
+            # for the c that `others` may have been kept above
+            slope_sd = part * at.in_sd + (w - 1.0 / v) * own_sd + 1.0 / own_sd
+            bend = part**2 * at.in_sd_sd + (1.0 - part**2) * at.in_sd / sd
+            bend_sd = others + 1.0 / own_sd**2 - np.minimum(bend, 0.0)
+            cross = part * at.in_mean_sd
+            bend_mean = np.maximum(-at.in_mean_mean - cross**2 / bend_sd, 0.0)
+            slope = at.in_mean + cross * slope_sd / bend_sd - self._pull(mean)
+            solver = self._solver(bend_mean, factor)
+            step = self._coupled_step(solver, slope, spread, (at, slope_sd, bend_sd, sd))
+            gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
+            if step_number == 0 and gain < 0.5 * self.enough and self.complete(state):
+                trial = self.at(mean + step, state.covariance)
+                return trial if trial is not None and self._no_worse(trial, state) else state
+            step_sd = (slope_sd + cross * step) / bend_sd
+            mean, factor = mean + step, solver.best
+            own_sd = np.clip(own_sd + step_sd, 0.5 * before, 2.0 * before)
+            length, length_sd = float(np.max(np.abs(step) / whole)), float(np.max(np.abs(step_sd) / before))
+            if not _SHORT[0] < length < _SHORT[1] or length_sd > _SHORT_SD:
+                break
+        for cut in self.shares:
+            share = cut * self._share
+            # where V goes too far it is because neighbours answer for each other; the mean's step knows of them all
+            tried = state.mean + min(1.0, 2.0 * share) * (mean - state.mean)
+            variance = (before + share * (own_sd - before)) ** 2
+            common = shared.best(self.data, tried, variance).variance
+            proposed = self.data.expectations(tried, variance + common).precision
+            self._hold(proposed, tried, v, variance, others, common)
+            change = self._settled(v, w, tried, proposed, common) - w
+            if cut == 1.0:
+                relaxation = self.relaxation.of(change * v)
+            # what is shared agrees with itself at any mean
+            pace = share * relaxation
+            pace += (1.0 - pace) * common / (variance + common)
+            trial = self.at(tried, self.covariance(w + pace * change))
+            if trial is not None and self._no_worse(trial, state):
+                self._share = min(1.0, 1.5 * share)
+                return trial
+            trial = None  # its draws take memory
+        return None
+
+    def _coupled_step(self, solver: PrecisionSolver, slope: Vector, spread: SharedSpread, at: tuple) -> Vector:
+        """A step for μ, what it does to the spread that rows share included."""
+        if len(spread):
+            coupling = spread.coupling(*at)
+            rest = slope - coupling.taken
+            step = self.mean_function.solve(solver, rest, coupling.product)
+            if float(rest @ step) > 0.0:  # always, where log p is concave
+                return step
+        return self.mean_function.solve(solver, slope)
+
+    def _improve_mean(self, state: State) -> State:
+        """A step for μ alone, which is uphill if anything is."""
+        solver = self._solver(np.maximum(state.expected.precision, 0.0), state.covariance.precision_factor)
+        step = self._mean_step(state.mean, state.expected.gradient, solver)
+        for share in self.shares:
+            trial = self.at(state.mean + share * step, state.covariance)
+            if trial is not None and self._no_worse(trial, state):
+                return trial
+        return state
+
+    def _improve_covariance(self, state: State) -> State:
+        """A step for V alone, at site precisions on the way to those of (μ, v)."""
+        w = state.covariance.site_precision
+        for share in self.shares:
+            trial = self.at(state.mean, self.covariance(w + share * (state.expected.precision - w)))
+            if trial is not None and self._no_worse(trial, state):
+                return trial
+        return state
+
+    def _settled(self, v: Vector, w: Vector, mean: Vector, proposed: Vector, common: Vector) -> Vector:
+        """`proposed` site precisions, where they are far from the w of v held to what they do to v themselves.
+
+        Under a wide prior the w of a zero count, exp(m + v/2), multiplies with every small change of v. There it is
+        replaced by the w that agrees with its own v = 1/(c + w), for the c of (v, w): between the two, by bisection.
+        What v has in `common` with other rows comes on top.
+        """
+        wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
+        if not len(wild):
+            return proposed
+        others = np.maximum(1.0 / v[wild] - w[wild], self.mean_function.marginal_precision[wild])
+        settled = proposed.copy()
+        held = _agreeing(self.data.take(wild), mean[wild], others, w[wild], proposed[wild], common[wild])
+        settled[wild] = held
+        return settled
+
+    def _hold(
+        self, proposed: Vector, mean: Vector, before: Vector, after: Vector, others: Vector, common: Vector
+    ) -> None:
+        """Where v takes a long step, replace the w proposed there by one that agrees with its own v.
+
+        Such a step may go too far, and to just where w is what it has been: no iteration would notice. In the end there
+        are few of them; while there are many, the longest ones will do.
+        """
+        length = np.where(proposed > 0.0, np.abs(after - before) / before, 0.0)
+        long = np.flatnonzero(length > _LONG)
+        if len(long) > _MOST:
+            long = long[np.argpartition(length[long], -_MOST)[-_MOST:]]
+        if len(long):
+            data, m = self.data.take(long), mean[long]
+            at_first = data.expectations(m, before[long] + common[long]).precision
+            first = np.maximum(at_first, 1e-300)
+            held = _agreeing(data, m, others[long], first, proposed[long], common[long])
+            proposed[long] = np.where(at_first > 0.0, held, proposed[long])
+
+    def certificate(self, state: State) -> dict[str, float]:
+        """Both residuals, relative to the largest term of their equation, and the bound."""
+        gradient, w = state.expected.gradient, state.expected.precision
+        pull = self._pull(state.mean)
+        # the last term is the gradient of a mean that is off by one standard deviation: where gradient and pull cancel
+        # to rounding (all y equal to the constant mean) there is no other scale
+        largest_term = max(
+            np.abs(gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(state.covariance.variance))
+        )
+        mean_residual = float(np.abs(gradient - pull).max() / max(largest_term, np.finfo(float).tiny))
+        self._last = (mean_residual, state.covariance.mismatch(w))
+        return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
+
+    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> Any:
+        """The best covariance of f for w, a `Covariance`, or None where there is none; `solver` is for P + W."""
+        if self.mean_function.known:
+            return self.family.covariance(w, solver)
+        given = self.family.covariance(w, solver)
+        if given is None:
+            return None
+        tolerance = min(self.family.solve_tolerance, _COEFFICIENTS)
+        found = self.mean_function.spread(self.solver_with(given, w, tolerance, solver))
+        return None if found is None else WithCoefficients(given, found)
+
+    def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> PrecisionSolver:
+        return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)
+
+    def solver_with(
+        self, given: Covariance, w: Vector, tolerance: float, solver: PrecisionSolver | None = None
+    ) -> PrecisionSolver:
+        """For P + W and the covariance that was found there, by `solver` if there was one: with the factor there is."""
+        route, nearby = getattr(given, "route", ""), given.precision_factor if solver is None else solver.best
+        own = (route, given.precision_factor) if route else None
+        return PrecisionSolver(self.prior, w, self.log, tolerance, nearby, own)
+
+    def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
+        """(P̃ + W)⁻¹ (gradient − P̃ mean)."""
+        slope = gradient - self._pull(mean)
+        return self.mean_function.solve(solver, slope)
+
+    def _pull(self, mean: Vector) -> Vector:
+        """P̃ mean, remembered: the certificate of a state and the next step both want it."""
+        if mean is not self._pulled[0]:
+            self._pulled = (mean, self.mean_function.penalty_gradient(mean))
+        return self._pulled[1]
+
+    def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
+        """The state at (mean, covariance); None where there is no such covariance."""
+        if covariance is None:
+            return None
+        # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
+        known = covariance.site_precision @ covariance.variance - self.mean_function.penalty(mean) - self.prior.logdet
+        return State(mean, covariance, self.data, 0.5 * float(known + covariance.log_determinant))
+
+    def with_covariance(self, state: State, given: Covariance) -> State:
+        """The same state where the covariance of f, given the mean's coefficients, is known better."""
+        found: Any = given
+        if isinstance(state.covariance, WithCoefficients):
+            found = replace(state.covariance, given=given)
+        better = self.at(state.mean, found)
+        assert better is not None
+        return better
+
+    def _no_worse(self, trial: State, state: State) -> bool:
+        noise = self.family.noise(without_coefficients(state.covariance), without_coefficients(trial.covariance))
+        loss = _ROUNDING * max(1.0, abs(state.elbo)) + noise
+        return trial.elbo >= state.elbo - loss
+
+
+def without_coefficients(covariance: Any) -> Any:
+    """What a family knows of a covariance."""
+    return covariance.given if isinstance(covariance, WithCoefficients) else covariance
+
+
+def _shared(state: State, at: Curvatures, sd: Vector) -> SharedSpread:
+    """What the mean's coefficients add to the variances of rows that answer for each other."""
+    if not isinstance(state.covariance, WithCoefficients):
+        return SharedSpread(np.zeros((len(sd), 0)), np.zeros((0, 0)))
+    return SharedSpread.strongest(state.covariance.coefficients.along, state.covariance.site_precision, at, sd)
+
+
+def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vector, common: Vector) -> Vector:
+    """The w between two positive ones that goes with its own v = common + 1/(others + w), by bisection."""
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    for _ in range(8):
+        middle = np.sqrt(low * high)
+        above = data.expectations(mean, common + 1.0 / (others + middle)).precision > middle
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.asarray(np.sqrt(low * high))

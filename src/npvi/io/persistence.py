@@ -1,0 +1,96 @@
+"""Fitted models in one file: save and load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from npvi.io import archive as model_file
+from npvi.io.archive import FORMAT, ModelFileError
+from npvi.io.packing import pack
+from npvi.io.unpacking import unpack
+
+__all__ = ["FORMAT", "ModelFileError", "describe", "load", "save"]
+
+
+def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
+    """Write a fitted model to one file; an older file of that name is replaced only once the new one is complete.
+
+    Parameters
+    ----------
+    model : GPRegressor, VaryingNoiseRegressor or GPClassifier, fitted
+    path : str or path
+    notes : mapping of JSON's own types, optional
+        Kept in the file for `describe`, such as the names of the columns that the model was fitted from.
+
+    Raises
+    ------
+    ModelFileError
+        Where the model is not fitted, holds what cannot be saved, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import npvi, tempfile
+    >>> model = npvi.GPRegressor(n_neighbors=2, learn=False).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.npvi")
+    >>> save(model, path, notes={"target": "count"})
+    >>> describe(path)["notes"]
+    {'target': 'count'}
+    """
+    model_file.write(path, *pack(model, dict(notes or {})))
+
+
+def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = None) -> Any:
+    """Read a model that `save` wrote: it predicts as it did, and can be cloned, refitted and saved again.
+
+    No code in the file is run, because there is none. Functions of your own are not in it either; they are asked for by
+    name.
+
+    Parameters
+    ----------
+    path : str or path
+    custom : mapping from names to functions, optional
+        Functions that the model was made with, for example ``{"cauchy": cauchy}``.
+
+    Returns
+    -------
+    GPRegressor, VaryingNoiseRegressor or GPClassifier
+
+    Raises
+    ------
+    ModelFileError
+        Where the file is not a model, is damaged, or was written in another format: by a newer or much older npvi.
+
+    Examples
+    --------
+    >>> import npvi, numpy as np, tempfile
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> model = npvi.GPRegressor(kernel="rbf", learn=False, n_neighbors=5).fit(X, np.sin(X[:, 0]))
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.npvi")
+    >>> model.save(path)
+    >>> bool(load(path).predict([[1.5]])[0] == model.predict([[1.5]])[0])
+    True
+    """
+    metadata, arrays = model_file.read(path)
+    try:
+        return unpack(metadata, arrays, custom or {})
+    except KeyError as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: it has no {error}") from error
+    except (TypeError, AttributeError, ValueError) as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: {error}") from error
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What is in a file, in JSON's own types, without building the model.
+
+    Examples
+    --------
+    >>> import npvi, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.npvi")
+    >>> model = npvi.GPRegressor(kernel="rbf", learn=False, n_neighbors=2).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> model.save(path)
+    >>> describe(path)["n_rows"], describe(path)["kernel"]["type"]
+    (3, 'RBF')
+    """
+    return model_file.read(path, with_arrays=False)[0]

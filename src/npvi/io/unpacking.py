@@ -1,0 +1,181 @@
+"""From plain data back to a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from sklearn.base import clone
+
+from npvi.config import from_config, parameter_from_config
+from npvi.estimators.hyper import Hyper
+from npvi.estimators.linear_part import LinearPart
+from npvi.estimators.parts import plain_parts
+from npvi.graph import Graph
+from npvi.inference import Data, Trend
+from npvi.inference.families.full import dense_posterior
+from npvi.io.checks import check_arrays
+from npvi.io.packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, prefixes
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.linalg import Triangular
+from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
+from npvi.posteriors.low_rank import LowRankPosterior
+from npvi.priors import NNGP, Prior
+from npvi.priors.nngp import FACTORS
+from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors
+from npvi.runtime.parallel import threads
+
+__all__ = ["unpack"]
+
+
+def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
+    """The model that `npvi.io.packing.pack` took apart.
+
+    Raises
+    ------
+    KeyError, TypeError, AttributeError, ValueError
+        Where something is missing or is not what it should be.
+
+    Examples
+    --------
+    >>> import npvi
+    >>> from npvi.io.packing import pack
+    >>> model = npvi.GPRegressor(n_neighbors=2, learn=False).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> unpack(*pack(model, {}), {}).elbo_ == model.elbo_
+    True
+    """
+    from npvi import estimators  # which knows `save`
+
+    if "noise" in metadata:
+        return _unpack_both(metadata, arrays, custom)
+    name = metadata["estimator"]
+    if name not in ESTIMATORS:
+        raise ValueError(f"it holds a {name!r}, which this version does not know")
+    if metadata["parameters"].get("method") == "npvi-nn":
+        import npvi.amortized  # noqa: F401 - whose settings may be among the parameters
+    kernel, likelihood = from_config(metadata["kernel"], custom), from_config(metadata["likelihood"], custom)
+    likelihood.validate()
+    check_arrays(metadata, arrays, likelihood)
+    parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
+    parameters |= {name: arrays[f"parameter_{name}"] for name in ARRAYS if f"parameter_{name}" in arrays}
+    model = getattr(estimators, name)(**parameters)
+    kernel.validate(arrays["X"].shape[1])
+    y = likelihood.check_response(arrays["y"])
+    row = likelihood.check_row({name: arrays[f"row_{name}"] for name in metadata["row"]}, len(y), y)
+    graph = Graph(arrays["order"], arrays["parents"], arrays["spatial"])
+    model.kernel_, model.likelihood_, model.graph_ = kernel, likelihood, graph
+    own = replace(graph, order=arrays.get("canonical_order", graph.order))  # older files have the caller's
+    model.nugget_ = float(metadata["nugget"])
+    with threads(model.n_jobs):
+        kind = metadata.get("prior", NearestNeighbors.kind)  # older files have no other
+        model.structure_ = InducingPoints(kind, arrays["inducing"]) if kind in LOW_RANK else NearestNeighbors()
+        model.prior_ = model.structure_.prior(kernel, model.nugget_, arrays["X"], own)
+        model.posterior_, model.trend_ = _functions(metadata["posterior"], arrays, model.prior_, likelihood)
+    part = metadata["linear_part"]
+    columns = (arrays["coords"], arrays["covariates"])
+    model.linear_part_ = LinearPart(
+        *columns, bool(part["constant"]), arrays["center"], arrays["scale"], tuple(part["names"])
+    )
+    model.basis_ = arrays["basis"]
+    # older files have flat priors, or the scale alone
+    model.coefficient_precision_ = arrays.get("coefficient_precision", np.zeros(model.basis_.shape[1]))
+    model.data_ = Data(likelihood, y, row, arrays.get("weight"))
+    model.companion_, model.companion_weight_, model.hyper_ = None, 0.0, None
+    if "hyper" in metadata:
+        model.hyper_ = _hyper(metadata["hyper"], arrays, custom)
+    if "companion" in metadata:
+        model.companion_ = unpack(metadata["companion"]["model"], _after(COMPANION, arrays), custom)
+        model.companion_weight_ = float(metadata["companion"]["weight"])
+    model.elbo_, model.n_iter_, model.fit_info_ = metadata["elbo"], metadata["n_iter"], metadata["fit_info"]
+    model.n_features_in_ = int(metadata["n_features_in"])
+    if metadata["feature_names_in"] is not None:
+        model.feature_names_in_ = np.array(metadata["feature_names_in"], dtype=object)
+    if name == "GPClassifier":
+        labels = arrays["classes"]
+        model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
+    model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1])[-1]
+    return model
+
+
+def _hyper(about: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Hyper:
+    """Models at other hyper-parameters, which have all but what differs in common with the one they are beside."""
+    models, weights = about["models"], np.array(about["weights"], dtype=np.float64)
+    if weights.shape != (len(models),) or not (np.all(weights >= 0.0) and np.isclose(weights.sum(), 1.0)):
+        raise ValueError("its weights of hyper-parameters don't sum to 1")
+    return Hyper(
+        [unpack(one, {**arrays, **_after(HYPER.format(k), arrays)}, custom) for k, one in enumerate(models)],
+        weights,
+        about["table"],
+    )
+
+
+def _unpack_both(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
+    """A model with one of its noise."""
+    from npvi.estimators import VaryingNoiseRegressor
+
+    about = metadata["noise"]
+    rest = {key: value for key, value in metadata.items() if key != "noise"} | {"estimator": "GPRegressor"}
+    f = unpack(rest, {name: array for name, array in arrays.items() if not name.startswith(NOISE)}, custom)
+    template = None
+    if about["likelihood"] is not None:  # which the fitted one has with a variance that doesn't count
+        template = clone(f).set_params(likelihood=_restored_parameter(about["likelihood"], custom))
+    model = VaryingNoiseRegressor(template, _restored_parameter(about["kernel"], custom), int(about["max_rounds"]))
+    model.model_, model.likelihood_, model.rounds_ = f, f.likelihood_, [dict(score) for score in about["rounds"]]
+    model.noise_model_ = None if about["model"] is None else unpack(about["model"], _after(NOISE, arrays), custom)
+    model.n_features_in_ = f.n_features_in_
+    if hasattr(f, "feature_names_in_"):
+        model.feature_names_in_ = f.feature_names_in_
+    return model
+
+
+def _after(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, by what comes after."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _restored_parameter(value: Any, custom: Mapping[str, Callable]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if RECOGNIZER in value:
+        from npvi.amortized import Recognizer  # rarely needed
+
+        return Recognizer.from_text(value[RECOGNIZER])
+    return parameter_from_config(value) if "parameter" in value else from_config(value, custom)
+
+
+def _functions(kind: str, arrays: dict[str, np.ndarray], prior: Prior, likelihood: Any) -> tuple[Any, Any]:
+    """The posterior and the coefficients of the mean, of all latent functions."""
+    posteriors, trends = [], []
+    for prefix in prefixes(likelihood):
+        own = _after(prefix, arrays)
+        posteriors.append(_posterior(kind, own, prior))
+        trends.append(Trend(own["coefficients"], own["coefficient_covariance"], own["sensitivity"]))
+    if not isinstance(likelihood, Softmax):
+        return posteriors[0], trends[0]
+    from npvi.inference.softmax import StackedTrend  # rarely needed
+    from npvi.posteriors.stacked import StackedPosterior
+
+    return StackedPosterior(posteriors), StackedTrend(trends)
+
+
+def _posterior(kind: str, arrays: dict[str, np.ndarray], prior: Prior) -> Posterior:
+    mean, site_precision = arrays["mean"], arrays["site_precision"]
+    if kind == "low_rank":
+        closed = prior.factor(site_precision, prior.routes[0])
+        if not closed.finite:
+            raise ValueError("its site_precision makes no posterior")
+        return LowRankPosterior(mean, closed)
+    if kind == "dense":
+        return dense_posterior(prior, mean, site_precision)
+    if kind == "factor":
+        factor = Triangular(prior.graph, arrays["factor_diagonal"], arrays["factor_edges"])
+        return FactorPosterior(mean, factor, site_precision)
+    if kind == "precision":
+        route, compensated = arrays["factor_kind"]
+        made = (FACTORS[int(route)], bool(compensated))
+        transpose = cast(NNGP, prior).factor(site_precision, *made).transpose
+        more = (arrays["variance"], site_precision, arrays["modes"], arrays["gains"], made)
+        return PrecisionPosterior(mean, transpose, *more)
+    return DrawsPosterior(mean, arrays["draws"], arrays["variance"], site_precision)

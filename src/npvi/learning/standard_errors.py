@@ -1,0 +1,66 @@
+"""What was learned, as a table: every hyper-parameter with its value and standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.graph import Graph
+from npvi.inference.families.base import Start
+from npvi.learning.learner import Learner
+from npvi.learning.objective import Model, information
+from npvi.learning.space import SearchSpace
+from npvi.learning.table import Table
+from npvi.parameters import Parameter
+
+__all__ = ["TWO_SIDED", "parameter_table"]
+
+TWO_SIDED = 1.96
+"""Standard deviations to either side that hold 95 % of a normal distribution."""
+
+
+def parameter_table(
+    table: Table,
+    model: Model,
+    said: Mapping[str, Parameter],
+    graph: Graph,
+    start: Start | None,
+    standard_errors: bool,
+    weak: bool = True,
+) -> list[dict[str, Any]]:
+    """A row for every hyper-parameter: its name, value and standard error; `table` is in the graph's order, and `weak`
+    says whether there are weak priors."""
+    learner = Learner(said, lambda X: graph, weak=weak)
+    space = learner.space(table, model)
+    errors = np.full(len(space), np.nan)
+    if standard_errors and len(space):
+        errors = _standard_errors(learner, table, model, space, graph, start)
+    z = space.vector()
+    slopes = np.abs(space.slopes(z))
+    ends = [space.numbers(np.clip(z + side * TWO_SIDED * errors, space.low, space.high)) for side in (-1.0, 1.0)]
+    known = {
+        (c.name, c.entry): {"standard_error": slope * error, "lower": low, "upper": high}
+        for c, slope, error, low, high in zip(space.coordinates, slopes, errors, *ends)
+    }
+    nothing = dict.fromkeys(("standard_error", "lower", "upper"), np.nan)
+    rows = []
+    for name, value in model.named().items():
+        for entry, number in enumerate(np.atleast_1d(value)):
+            place = None if np.ndim(value) == 0 else entry
+            label = name if place is None else f"{name}[{entry}]"
+            rows.append({"parameter": label, "value": float(number), **known.get((name, place), nothing)})
+    return rows
+
+
+def _standard_errors(
+    learner: Learner, table: Table, model: Model, space: SearchSpace, graph: Graph, start: Start | None
+) -> NDArray[np.float64]:
+    """Of what is learned, on the scale of z, from second derivatives of the objective."""
+    objective = learner.objective(table, replace(graph, order=np.arange(len(table))), start, careful=True)
+    values, vectors = np.linalg.eigh(information(objective, model, space, 0.05))
+    # a direction that the data say nothing about has a standard error of 10 on the scale of z: about anything
+    return np.sqrt((vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1))

@@ -1,0 +1,1 @@
+"""A likelihood of your own, from a function log p(y | f)."""

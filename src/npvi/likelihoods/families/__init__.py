@@ -1,0 +1,1 @@
+"""One observation model per file."""

@@ -1,0 +1,110 @@
+"""Responses of which some are only known to be larger or smaller than a number."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import special
+
+from npvi.likelihoods.families.gaussian import Gaussian
+from npvi.likelihoods.families.lognormal import LogNormal
+from npvi.likelihoods.integrals.normal import log_normal_cdf
+from npvi.likelihoods.support import CENSORING, Support
+
+__all__ = ["CensoredGaussian", "CensoredLogNormal"]
+
+_SINGULAR = 2.8 / 3.0
+"""The zeros of Φ nearest to the real axis are 2.8 away: a third of it is the scale that counts."""
+
+
+class CensoredGaussian(Gaussian):
+    """Gaussian noise where some responses are limits: y ~ N(f, variance), or on one side of y.
+
+    Parameters
+    ----------
+    variance : float
+        Of the noise.
+
+    Notes
+    -----
+    Takes `censored` per row: 0 where y was observed (the default), 1 where the true value is larger than y
+    (right-censored: the end of the study, the top of the scale), -1 where it is smaller (a detection limit). `log_prob`
+    then is the log-probability of that side. Mean, variance, quantiles and samples are those of the true value.
+
+    Examples
+    --------
+    >>> round(float(CensoredGaussian(variance=1.0).log_prob(0.0, 0.0, censored=1.0)), 4)  # log(1/2)
+    -0.6931
+    """
+
+    extras = ("censored",)
+    extra_supports: ClassVar[dict[str, Support]] = {"censored": CENSORING}
+
+    @property
+    def resolution(self) -> float:
+        return _SINGULAR * float(np.sqrt(self.variance))
+
+    def log_prob(self, y: jax.Array, f: jax.Array, censored: Any = 0.0, **row: Any) -> jax.Array:
+        z = (f - y) / jnp.sqrt(self.variance)
+        return jnp.where(censored == 0.0, super().log_prob(y, f), log_normal_cdf(censored * z))
+
+    def initial_latent(self, y: np.ndarray, censored: Any = 0.0, **row: Any) -> np.ndarray:
+        return y + censored * np.sqrt(self.variance)
+
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array | None:
+        return None
+
+    def marginal_log_prob(
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: Any
+    ) -> np.ndarray:
+        z = (m - y) / np.sqrt(v + self.variance)
+        observed = super().marginal_log_prob(y, m, v)
+        return np.where(np.equal(censored, 0.0), observed, special.log_ndtr(censored * z))
+
+
+class CensoredLogNormal(LogNormal):
+    """Log-normal noise where some responses are limits: log y ~ N(f, variance), or on one side of log y.
+
+    Parameters
+    ----------
+    variance : float
+        Of log y given f.
+
+    Notes
+    -----
+    Takes `censored` per row: 0 where y was observed (the default), 1 where the true value is larger than y (a survival
+    time that goes on), -1 where it is smaller (a concentration below the detection limit). `log_prob` then is the
+    log-probability of that side. Mean, variance, quantiles and samples are those of the true value.
+
+    Examples
+    --------
+    >>> round(float(CensoredLogNormal(variance=1.0).log_prob(1.0, 0.0, censored=-1.0)), 4)  # log(1/2)
+    -0.6931
+    """
+
+    extras = ("censored",)
+    extra_supports: ClassVar[dict[str, Support]] = {"censored": CENSORING}
+
+    @property
+    def resolution(self) -> float:
+        return _SINGULAR * float(np.sqrt(self.variance))
+
+    def log_prob(self, y: jax.Array, f: jax.Array, censored: Any = 0.0, **row: Any) -> jax.Array:
+        z = (f - jnp.log(y)) / jnp.sqrt(self.variance)
+        return jnp.where(censored == 0.0, super().log_prob(y, f), log_normal_cdf(censored * z))
+
+    def initial_latent(self, y: np.ndarray, censored: Any = 0.0, **row: Any) -> np.ndarray:
+        return np.log(y) + censored * np.sqrt(self.variance)
+
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array | None:
+        return None
+
+    def marginal_log_prob(
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: Any
+    ) -> np.ndarray:
+        z = (m - np.log(y)) / np.sqrt(v + self.variance)
+        observed = super().marginal_log_prob(y, m, v)
+        return np.where(np.equal(censored, 0.0), observed, special.log_ndtr(censored * z))

@@ -1,0 +1,176 @@
+"""P(Y ≤ y) with f integrated out, at many y for the same rows: what a search for quantiles asks for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.families.thresholds import threshold_cdf
+from npvi.likelihoods.integrals.distribution import mixture_cdf
+from npvi.likelihoods.integrals.moments import conditional_moments
+from npvi.likelihoods.integrals.root_finding import Start
+
+__all__ = ["RowsCdf"]
+
+Row = dict[str, np.ndarray]
+
+_HERMITE = {8: 0.15, 16: 0.4}
+"""Nodes of Gauss–Hermite, and up to which steepness they are right to 1e-12: (ρ²/(1 + ρ²))^nodes."""
+_SIZES = (20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384)
+"""Nodes of the trapezoidal rule."""
+_MARGIN = 1.25
+"""By which a step may be steeper than was seen at the start of the search."""
+_EXACT, _COARSE = (7.3, 25.0), (5.2, 14.0)
+"""Of the trapezoidal rule: how many standard deviations it covers, and the logarithm of its error."""
+_CHUNK = 2**15
+"""Numbers in the making at a time: what the processor keeps near."""
+_UNRESOLVED, _CLOSED, _THRESHOLD = -1, -2, -3
+_LARGE = 1e290
+
+
+class RowsCdf:
+    """F(y) = E P(Y ≤ y | f), f ~ N(mean, sd²), with the rule chosen once for each row.
+
+    P(Y ≤ y | f) falls with f, over a width w = sd(y | f) / |dE[y | f]/df|; with ρ = sd/w its product with the normal
+    density has a spectrum that ends at about √(1 + ρ²)/sd. A trapezoidal rule with steps 0.89 sd/√(1 + ρ²) is then
+    right to 1e-11, and Gauss–Hermite with 8 or 16 nodes where ρ is small. Where ρ is large and y given f is a threshold
+    (see `thresholds`), the integral is over that threshold; where nothing fits, it is that of `predictive_cdf`.
+
+    Attributes
+    ----------
+    centre, spread, slope : arrays of shape (rows,)
+        E[y | f], sd(y | f) and dE[y | f]/df at f = mean, to start a search from.
+    """
+
+    def __init__(self, likelihood: Likelihood, q: float, mean: np.ndarray, variance: np.ndarray, row: Row) -> None:
+        self._support, self.row = likelihood.support, row
+        self._zeros, self.likelihood = likelihood.beside_zeros() or (0.0, likelihood)
+        self._shift = 0.0
+        if self._zeros:
+            beside = float(np.clip((q - self._zeros) / (1.0 - self._zeros), 1e-3, 1.0 - 2.0**-53))
+            self._shift = float(special.ndtri(beside) - special.ndtri(q)) if q > self._zeros else -np.inf
+            q = beside
+        self.mean, self.variance = mean, variance
+        self.sd = np.sqrt(variance)
+        self.centre, self.spread, self.slope, width = _shape(self.likelihood, q, mean, self.sd, row)
+        self._nodes = self._choose(width)
+
+    def __call__(self, y: np.ndarray, rows: np.ndarray, coarse: bool = False) -> np.ndarray:
+        """P(Y ≤ y) for some of the rows, to 1e-11, or to about 1e-6 where `coarse`."""
+        mean, sd = self.mean[rows], self.sd[rows]
+        row = {name: value[rows] for name, value in self.row.items()}
+        nodes, out = self._nodes[rows], np.empty(len(y))
+        for n in np.unique(nodes):
+            chosen = np.flatnonzero(nodes == n)
+            step = max(1, _CHUNK // max(abs(int(n)), 64))
+            for start in range(0, len(chosen), step):
+                c = chosen[start : start + step]
+                some = {name: value[c] for name, value in row.items()}
+                out[c] = self._rule(int(n), coarse, y[c], mean[c], sd[c], some)
+        return np.where(y < 0.0, 0.0, self._zeros) + (1.0 - self._zeros) * out if self._zeros else out
+
+    def start(self) -> Start:
+        """Where a search begins: as if both y and f were normal in its coordinate."""
+        support = self._support
+        centre, noise, latent = self.centre, self.spread, self.slope * self.sd
+        with np.errstate(all="ignore"):
+            if support.discrete:
+                scale = 1.0 / (centre + 1.0)
+                at = np.log(centre + 1.0)
+            elif np.isfinite(support.lower) and np.isfinite(support.upper):
+                share = np.clip((centre - support.lower) / (support.upper - support.lower), 1e-300, 1.0 - 2.0**-53)
+                scale = 1.0 / ((support.upper - support.lower) * share * (1.0 - share))
+                at = special.logit(share)
+            elif np.isfinite(support.lower):
+                scale = 1.0 / (centre - support.lower)
+                at = np.log(centre - support.lower)
+                spread = np.log1p((noise * scale) ** 2)
+                at, noise = at - 0.5 * spread, np.sqrt(spread) / scale
+            else:
+                at, scale = centre, np.ones(len(centre))
+            unit = np.hypot(noise * scale, latent * scale)
+        unit = np.clip(np.nan_to_num(unit, nan=1.0, posinf=100.0), 1e-300, None)
+        return Start(np.nan_to_num(at + self._shift * unit, nan=0.0, posinf=690.0, neginf=-690.0), unit)
+
+    def _rule(self, n: int, coarse: bool, y: np.ndarray, mean: np.ndarray, sd: np.ndarray, row: Row) -> np.ndarray:
+        if n == _CLOSED:
+            return np.asarray(self.likelihood.marginal_cdf(y, mean, sd**2, **row))
+        if n == _UNRESOLVED:
+            return mixture_cdf(self.likelihood, y, mean, sd**2, row)
+        if n == _THRESHOLD:
+            return self._by_threshold(coarse, y, mean, sd, row)
+        z, weights = _hermite(n // 2 if coarse else n) if n in _HERMITE else _trapezoid(n, coarse)
+        columns = {name: value[:, None] for name, value in row.items()}
+        with np.errstate(over="ignore", under="ignore"):
+            given = self.likelihood.cdf(y[:, None], mean[:, None] + sd[:, None] * z, **columns)
+        return np.clip(given @ weights, 0.0, 1.0)
+
+    def _choose(self, width: np.ndarray) -> np.ndarray:
+        """How many nodes each row takes, or one of the labels."""
+        some = {name: value[:1] for name, value in self.row.items()}
+        if self.likelihood.marginal_cdf(np.zeros(1), self.mean[:1], self.variance[:1], **some) is not None:
+            return np.full(len(self.sd), _CLOSED)
+        if np.isfinite(self._support.lower):
+            # with links like exp and logit no step is wider, though few responses vary little far out
+            width = np.minimum(width, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            steep = _MARGIN * np.nan_to_num(self.sd / width, nan=np.inf, posinf=np.inf)
+        relative = self.sd / self.likelihood.resolution
+        step = np.minimum(0.89 / np.sqrt(1.0 + np.minimum(steep, 1e150) ** 2), 0.33 / np.maximum(relative, 1e-300))
+        needed = 2.0 * _EXACT[0] / step + 1.0
+        sizes = np.array(_SIZES)
+        nodes = np.append(sizes, _UNRESOLVED)[np.searchsorted(sizes, needed)]
+        for n, reach in reversed(_HERMITE.items()):
+            nodes = np.where(np.maximum(steep, 1.6 * relative) <= reach, n, nodes)
+        if self.likelihood.threshold(np.ones(1), **some) is not None:
+            nodes = np.where((steep >= 1.0) & (nodes != 8) & (nodes != 16), _THRESHOLD, nodes)
+        return nodes
+
+    def _by_threshold(self, coarse: bool, y: np.ndarray, mean: np.ndarray, sd: np.ndarray, row: Row) -> np.ndarray:
+        lower = self.likelihood.support.lower
+        out = np.where(y < lower, 0.0, 1.0)
+        inside = np.flatnonzero((y > lower if not self.likelihood.support.discrete else y >= lower) & (y < _LARGE))
+        if len(inside):
+            some = {name: value[inside] for name, value in row.items()}
+            found = self.likelihood.threshold(y[inside], **some)
+            assert found is not None  # or there would be no such rows
+            out[inside] = threshold_cdf(found, mean[inside], sd[inside], coarse)
+        return out
+
+
+def _shape(
+    likelihood: Likelihood, q: float, mean: np.ndarray, sd: np.ndarray, row: Row
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """E[y | f], sd(y | f) and the slope of E[y | f] at the mean of f, and the width of P(Y ≤ y | f) near its quantile.
+
+    With its difference quotients over steps that suit functions smooth over 1, as the links are.
+    """
+    n, step = len(mean), 1e-3
+    near = mean + sd * special.ndtri(q)
+    f = np.concatenate([mean, mean + step, mean - step, near, near + step, near - step])
+    many = {name: np.tile(value, 6) for name, value in row.items()}
+    centre, variance = conditional_moments(likelihood, f, many)
+    centre, variance = centre.reshape(6, n), variance.reshape(6, n)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        slope, near_slope = (centre[1] - centre[2]) / (2.0 * step), (centre[4] - centre[5]) / (2.0 * step)
+        return centre[0], np.sqrt(variance[0]), slope, np.sqrt(variance[3]) / np.abs(near_slope)
+
+
+@lru_cache
+def _hermite(n: int) -> tuple[np.ndarray, np.ndarray]:
+    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
+    return nodes, weights / weights.sum()
+
+
+@lru_cache
+def _trapezoid(n: int, coarse: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The rule with n nodes, or with half as many that cover less: a coarse one for the first steps of a search."""
+    if coarse:
+        n = int(np.ceil(n * _COARSE[0] / _EXACT[0] * np.sqrt(_COARSE[1] / _EXACT[1])))
+    reach = _COARSE[0] if coarse else _EXACT[0]
+    nodes = np.linspace(-reach, reach, n)
+    weights = np.exp(-0.5 * nodes**2)
+    return nodes, weights / weights.sum()

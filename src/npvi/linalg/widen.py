@@ -1,0 +1,70 @@
+"""The same matrix on a wider pattern, for a zero-fill factor that loses less."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npvi.graph import Graph
+from npvi.linalg.sweep import LowerHalf
+from npvi.linalg.triangular import Triangular
+from npvi.linalg.zero_fill import scratch
+from npvi.runtime.compiling import compiled
+from npvi.runtime.parallel import over_chunks
+
+__all__ = ["widened"]
+
+
+def widened(root: Triangular, precision: LowerHalf) -> Triangular:
+    """T on a pattern of min(2K, i) entries in row i: its own, and the largest entries of P = TᵀT outside them.
+
+    Where P is large between two points without an edge (they share a child), the factor on the graph's own pattern
+    drops it; those are the entries to make room for. Rows that run out of such points are filled with any earlier ones.
+    """
+    graph = root.graph
+    n, K = graph.parents.shape
+    width = min(2 * K, n - 1)
+    parents = np.full((n, width), -1, dtype=np.int32)
+    edges = np.zeros((n, width))
+    diagonal = precision.values[precision.ends - 1]
+
+    def loop(start, stop):
+        lists = (precision.counts, precision.ends, precision.columns, precision.values, diagonal)
+        _widen(start, stop, graph.parents, root.edges, *lists, parents, edges, scratch(n))
+
+    over_chunks(loop, n)
+    return Triangular(Graph(graph.order, parents, graph.spatial), root.diagonal, edges)
+
+
+@compiled
+def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal, parents, edges, position):
+    K, width = old.shape[1], parents.shape[1]
+    for i in range(start, stop):
+        room = min(width, i)
+        count = min(K, i)
+        for s in range(count):
+            parents[i, s] = old[i, s]
+            position[old[i, s]] = s
+        a, b = ends[i] - counts[i], ends[i] - 1
+        importance = np.zeros(b - a)
+        for p in range(a, b):
+            if position[columns[p]] < 0:
+                importance[p - a] = values[p] ** 2 / diagonal[columns[p]]
+        for p in np.argsort(-importance):
+            if count == room or importance[p] == 0.0:
+                break
+            parents[i, count] = columns[a + p]
+            position[columns[a + p]] = count
+            count += 1
+        j = i - 1
+        while count < room:
+            if position[j] < 0:
+                parents[i, count] = j
+                position[j] = count
+                count += 1
+            j -= 1
+        parents[i, :count].sort()
+        for s in range(count):
+            old_slot = position[parents[i, s]]
+            if old_slot < min(K, i):
+                edges[i, s] = old_edges[i, old_slot]
+            position[parents[i, s]] = -1

@@ -1,0 +1,1 @@
+"""What reproduces the paper and nothing else needs: its rivals and its experiments."""

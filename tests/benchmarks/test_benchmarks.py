@@ -1,0 +1,91 @@
+"""Benchmarks run rarely: here it is seen that each can at least be begun."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+
+import benchmarks
+from benchmarks import battery, fields
+
+NAMES = sorted(path.stem for path in Path(benchmarks.__file__).parent.glob("*.py") if not path.stem.startswith("__"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_can_be_imported(name):
+    importlib.import_module(f"benchmarks.{name}")
+
+
+BATTERIES = {
+    "places": ["--species", "lark", "--likelihoods", "poisson", "--seeds", "0"],
+    "sizes": ["--truths", "smooth", "--rows", "200", "--noises", "poisson"],
+    "separation": ["--noises", "poisson", "--rates", "-1", "--scales", "1", "--seeds", "0", "--rows", "200"],
+    "hard": ["--kinds", "few_inputs", "--rivals", "matern32", "K=40", "--seeds", "0"],
+    "latent": ["--noises", "poisson", "--seeds", "0", "--rows", "80"],
+    "invariance": ["--kinds", "y × 1000", "rows shuffled", "--rows", "60", "--counts", "60"],
+}
+
+
+@pytest.fixture
+def survey(tmp_path, monkeypatch):
+    """Forty routes in a degree of Kansas, two years each."""
+    folder = tmp_path / "bbs_savannah_sparrow"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    place = rng.uniform([-99.0, 38.0], [-98.0, 39.0], size=(40, 2)).repeat(2, axis=0)
+    table = pd.DataFrame({"state_num": 38, "route": np.arange(80) // 2, "lon": place[:, 0], "lat": place[:, 1]})
+    table["lark"] = rng.poisson(np.exp(1.0 + np.sin(6.0 * place[:, 0])))
+    table.to_parquet(folder / "bbs_savannah_sparrow.parquet")
+    monkeypatch.setenv("NPVI_DATA", str(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BATTERIES)
+def test_each_battery_has_figures_for_every_case(name, survey, tmp_path, capsys):
+    battery = importlib.import_module(f"benchmarks.{name}")
+    battery.main([*BATTERIES[name], "--json", str(tmp_path / "rows.json")])
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert rows
+    for row in rows:
+        assert "error" not in row
+        assert all(np.isfinite(value) for value in row.values() if isinstance(value, float))
+    assert "---" in capsys.readouterr().out  # a table
+
+
+def _squares(number: int) -> list[dict]:
+    if number == 3:
+        raise ValueError("three")
+    return [{"square": number**2}]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_cases_are_spread_over_processes(jobs, tmp_path, capsys):
+    path = tmp_path / "rows.json"
+    chosen = battery.parser("Squares.", seeds=1).parse_args(["--jobs", str(jobs), "--json", str(path)])
+    rows = battery.fan_out(_squares, [{"number": number} for number in (4, 3, 2)], chosen)
+    assert rows == [{"number": 4, "square": 16}, {"number": 2, "square": 4}]
+    assert [row.get("error") for row in json.loads(path.read_text())] == [None, "ValueError: three", None]
+    assert "1 of 3 cases failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("smoothness", [0.5, 1.5, 2.5])
+def test_fields_have_the_covariance_they_are_named_after(smoothness):
+    distance = np.array([0.01, 0.4, 2.0])
+    r = np.sqrt(2.0 * smoothness) * distance
+    bessel = 2.0 ** (1.0 - smoothness) / special.gamma(smoothness) * r**smoothness * special.kv(smoothness, r)
+    np.testing.assert_allclose(fields.matern(distance, smoothness), bessel, rtol=1e-10)
+    draws = [fields.on_grid(1.0, 128, 0.05, smoothness, np.random.default_rng(seed)) for seed in range(20)]
+    for lag in (1, 4, 16):
+        half_squares = np.mean([0.5 * np.mean((f[:, lag:] - f[:, :-lag]) ** 2) for f in draws])
+        assert half_squares == pytest.approx(1.0 - fields.matern(np.array(lag / 128 / 0.05), smoothness), rel=0.05)
+    X = np.array([[0.0, 0.0], [0.3, 0.4]])
+    pairs = np.array([fields.dense_draw(X, 0.5, smoothness, np.random.default_rng(seed)) for seed in range(4000)])
+    assert np.mean(pairs[:, 0] * pairs[:, 1]) == pytest.approx(
+        float(fields.matern(np.array(1.0), smoothness)), abs=0.05
+    )

@@ -1,0 +1,108 @@
+"""Solving with P + W, and what happens when the first preconditioner is not enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from npvi.graph import build_graph
+from npvi.inference.mean_function import MeanFunction
+from npvi.inference.solver import PrecisionSolver, SolverLog, classical
+from npvi.kernels import RBF
+from npvi.priors import NNGP
+from tests.support.linalg_cases import prior
+from tests.support.oracle import dense_triangular
+
+ROUTES = ["zero-fill on a wider pattern", "classical"]
+
+
+def relative_residual(solver, x, rhs):
+    return np.linalg.norm(solver.matvec(x) - rhs) / np.linalg.norm(rhs)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "matern12", "matern32"])
+def test_the_plain_factor_serves(kernel):
+    model = prior(400, 10, kernel)
+    w = np.random.default_rng(0).exponential(size=400)
+    solver = PrecisionSolver(model, w)
+    rhs = np.random.default_rng(1).standard_normal(400)
+    T = dense_triangular(model.root)
+    x = solver.solve(rhs)
+    assert relative_residual(solver, x, rhs) <= 1.1e-10
+    np.testing.assert_allclose(x, np.linalg.solve(T.T @ T + np.diag(w), rhs), rtol=0, atol=1e-8 * np.abs(x).max())
+    assert solver.log.fallbacks == []
+    assert solver.log.breakdowns == [0]
+    assert solver.log.iterations[0] <= PrecisionSolver.patience
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("settings", "w"),
+    [
+        ({"n": 400, "K": 10, "kernel": RBF(0.1), "nugget": 1e-6}, 1.0),
+        ({"n": 400, "K": 10, "kernel": RBF(0.3), "nugget": 1e-6}, 100.0),
+        ({"n": 2000, "K": 5, "kernel": RBF(0.1), "nugget": 1e-6}, 100.0),
+        ({"n": 2000, "K": 5, "kernel": RBF(0.1), "nugget": 1e-4}, 1.0),
+    ],
+)
+def test_fallbacks_reach_the_tolerance_and_are_logged(settings, w, seed):
+    model = prior(**settings, order="random", seed=1)
+    log = SolverLog()
+    solver = PrecisionSolver(model, np.full(settings["n"], w), log)
+    rhs = np.random.default_rng(seed).standard_normal(settings["n"])
+    x = solver.solve(rhs)
+    assert log.fallbacks
+    assert log.fallbacks == ROUTES[: len(log.fallbacks)]
+    assert len(log.breakdowns) == 1 + len(log.fallbacks)
+    assert log.breakdowns[0] > 0
+    # rounding in b − A x, which is formed anew at each change of preconditioner
+    assert relative_residual(solver, x, rhs) <= 2e-10
+    # the next solve starts with the preconditioner that worked
+    changes = len(log.fallbacks)
+    if changes == len(ROUTES):
+        again = solver.solve(2.0 * rhs)
+        assert len(log.fallbacks) == changes
+        assert relative_residual(solver, again, 2.0 * rhs) <= 2e-10
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_tolerance_is_kept_when_patience_ends_just_short_of_it(seed):
+    """Within a factor of a hundred of the tolerance is not within the tolerance."""
+    X = np.random.default_rng(1).uniform(size=(2000, 2))
+    graph = build_graph(X, 5, order="random", seed=0)
+    solver = PrecisionSolver(NNGP(RBF(0.1), 1e-4, X[graph.order], graph), np.full(2000, 100.0))
+    rhs = np.random.default_rng(seed).standard_normal(2000)
+    assert relative_residual(solver, solver.solve(rhs), rhs) <= 2e-10
+
+
+def test_the_classical_preconditioner_is_its_formula():
+    model = prior(80, 6)
+    w = np.random.default_rng(0).exponential(size=80)
+    factor = classical(model, w)
+    T = dense_triangular(model.root)
+    C = T * np.sqrt(model.conditional_variance)[:, None]  # I − B
+    expected = C.T @ np.diag(1.0 / model.conditional_variance + w) @ C
+    U = dense_triangular(factor.transpose).T
+    np.testing.assert_allclose(U @ U.T, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+    x = np.random.default_rng(1).standard_normal(80)
+    np.testing.assert_allclose(expected @ factor.solve(x), x, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("p", [0, 1, 3])
+def test_the_mean_function_is_profiled_out(p):
+    """β is the generalised least-squares estimate, and P̃ = P − PH (HᵀPH)⁻¹ HᵀP."""
+    model = prior(60, 8)
+    rng = np.random.default_rng(0)
+    H, f, w = rng.standard_normal((60, p)), rng.standard_normal(60), rng.exponential(size=60)
+    T = dense_triangular(model.root)
+    P = T.T @ T
+    projected = P - P @ H @ np.linalg.solve(H.T @ P @ H, H.T @ P) if p else P
+    mean = MeanFunction(model, H)
+    beta = np.linalg.lstsq(T @ H, T @ f, rcond=None)[0]
+    np.testing.assert_allclose(mean.coefficients(f), beta, rtol=1e-8)
+    np.testing.assert_allclose(mean.centred(f), f - H @ beta, rtol=1e-8, atol=1e-10)
+    assert mean.penalty(f) == pytest.approx(f @ projected @ f, rel=1e-8)
+    gradient = mean.penalty_gradient(f)
+    np.testing.assert_allclose(gradient, projected @ f, rtol=0, atol=1e-8 * np.abs(gradient).max())
+    x = mean.solve(PrecisionSolver(model, w), f)
+    np.testing.assert_allclose(x, np.linalg.solve(projected + np.diag(w), f), rtol=0, atol=1e-7 * np.abs(x).max())

@@ -1,0 +1,204 @@
+"""What isn't known about hyper-parameters, against quadrature over a grid of dense Gaussian processes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import npvi
+from npvi.predictive.base import Predictive
+from npvi.predictive.mixture import MixturePredictive
+
+NOISE = 0.3**2
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0.0, 10.0, size=(20, 1))
+    return X, np.sin(X[:, 0]) + np.sqrt(NOISE) * rng.standard_normal(20), np.linspace(0.3, 11.0, 15)[:, None]
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    X, y, _ = data
+    model = npvi.GPRegressor(
+        npvi.likelihoods.Gaussian(npvi.fixed(NOISE)), npvi.kernels.Matern32(1.0, 1.0), mean="zero", n_neighbors=19
+    )
+    return model.fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def exact(data):
+    """Posterior of (log ℓ, log σ²) on a grid, and moments of f at new places: dense algebra alone."""
+    X, y, new = data
+    # the weak priors: highest at half the spread of the places for ℓ^−½, at the spread of y for σ, both exponential
+    length_mode, variance_mode = 0.5 * X.std(), np.var(y)
+    grid = [np.linspace(-1.5, 4.5, 61) + np.log(length_mode), np.linspace(-4.0, 5.0, 61) + np.log(variance_mode)]
+    places = np.vstack([X, new])
+    apart = np.abs(places - places.T)
+    heights, means, variances, z = [], [], [], []
+    for log_length in grid[0]:
+        r = np.sqrt(3.0) * apart / np.exp(log_length)
+        shape = (1.0 + r) * np.exp(-r)
+        for log_variance in grid[1]:
+            K = np.exp(log_variance) * shape
+            C = np.linalg.cholesky(K[:20, :20] + NOISE * np.eye(20))
+            white, across = np.linalg.solve(C, y), np.linalg.solve(C, K[:20, 20:])
+            t = -0.5 * (log_length - np.log(length_mode)), 0.5 * (log_variance - np.log(variance_mode))
+            prior = sum(a - np.exp(a) for a in t)
+            heights.append(-0.5 * white @ white - np.log(np.diag(C)).sum() + prior)
+            means.append(across.T @ white)
+            variances.append(np.exp(log_variance) - np.sum(across**2, axis=0))
+            z.append((log_length, log_variance))
+    weights = np.exp(np.array(heights) - np.max(heights))
+    return np.array(z), weights / weights.sum(), np.array(means), np.array(variances)
+
+
+def test_what_is_not_known_is_that_of_quadrature(fitted, exact):
+    z, weights, _, _ = exact
+    mean = weights @ z
+    sd = np.sqrt(weights @ (z - mean) ** 2)
+    table = fitted.summary().loc[["kernel__length_scale", "kernel__variance"]]
+    middle = 0.5 * np.log(table["lower"] * table["upper"]).to_numpy()
+    assert np.abs((middle - mean) / sd).max() < 0.25
+    np.testing.assert_allclose(np.log(table["upper"] / table["lower"]).to_numpy() / 3.92, sd, rtol=0.2)
+    value = table["value"].to_numpy()
+    around = np.sqrt(weights @ (z - np.log(value)) ** 2)
+    np.testing.assert_allclose(table["standard_error"].to_numpy() / value, around, rtol=0.2)
+
+
+def test_predictions_are_mixed_as_quadrature_mixes_them(fitted, exact, data):
+    _, weights, means, variances = exact
+    mean = weights @ means
+    sd = np.sqrt(weights @ (variances + (means - mean) ** 2))
+    dist = fitted.predict_dist(data[2])
+    alone = fitted._predictive_alone(data[2], {})
+    off = np.abs(dist.latent_mean - mean) / sd
+    ratio, plugged_in = np.sqrt(dist.latent_var) / sd, np.sqrt(alone.latent_var) / sd
+    assert off.max() < 0.15
+    assert np.abs(ratio - 1.0).max() < 0.12
+    assert np.abs(ratio - 1.0).mean() < 0.75 * np.abs(plugged_in - 1.0).mean()
+
+
+def test_more_rows_leave_less_unknown():
+    rng = np.random.default_rng(0)
+    widths = []
+    for n in (60, 600):
+        X = rng.uniform(size=(n, 2))
+        y = np.sin(6.0 * X[:, 0]) + 0.3 * rng.standard_normal(n)
+        table = npvi.GPRegressor(kernel="matern32").fit(X, y).summary().loc["likelihood__variance"]
+        assert table["lower"] < 0.09 < table["upper"]
+        widths.append(np.log(table["upper"] / table["lower"]))
+    assert widths[1] < 0.5 * widths[0]
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(120, 2))
+    y = rng.poisson(np.exp(0.5 + np.sin(5.0 * X[:, 0]))).astype(float)
+    return X, y, npvi.GPRegressor("poisson").fit(X, y)
+
+
+def test_plug_in_is_one_model(counts):
+    X, y, _ = counts
+    model = npvi.GPRegressor(npvi.likelihoods.Poisson(), hyper="plug-in").fit(X, y)
+    assert model.hyper_ is None
+    assert type(model.predict_dist(X)) is Predictive
+    assert model.fit_info_["hyper"] == {"done": "plug-in", "why": "asked for"}
+
+
+def test_auto_says_what_it_did(counts):
+    model = counts[2]
+    done = model.fit_info_["hyper"]
+    assert done["done"] == "integrate"
+    assert done["models"] == len(model._shares()) > 5
+    assert np.isclose(sum(share for _, share in model._shares()), 1.0)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(2600, 2))
+    larger = npvi.GPRegressor(npvi.likelihoods.Poisson(), "matern32").fit(X, rng.poisson(2.0, 2600))
+    assert larger.fit_info_["hyper"]["done"] == "plug-in"
+    assert "rows" in larger.fit_info_["hyper"]["why"]
+
+
+def test_rows_in_another_order_give_the_same(counts):
+    X, y, model = counts
+    order = np.random.default_rng(0).permutation(len(y))
+    other = npvi.GPRegressor("poisson").fit(X[order], y[order])
+    np.testing.assert_array_equal(other.predict(X[:9]), model.predict(X[:9]))
+    assert other.summary().equals(model.summary())
+
+
+def test_files_keep_every_model(counts, tmp_path):
+    X, _, model = counts
+    model.save(tmp_path / "model.npvi")
+    again = npvi.load(tmp_path / "model.npvi")
+    one, other = model.predict_dist(X[:9]), again.predict_dist(X[:9])
+    np.testing.assert_array_equal(one.mean, other.mean)
+    np.testing.assert_array_equal(one.std, other.std)
+    assert again.summary().equals(model.summary())
+    assert (tmp_path / "model.npvi").stat().st_size < 1_000_000
+
+
+def test_weights_in_a_file_are_checked(counts, tmp_path):
+    from npvi.io.packing import pack
+    from npvi.io.unpacking import unpack
+
+    metadata, arrays = pack(counts[2], {})
+    metadata["hyper"]["weights"][0] = 7.0
+    with pytest.raises(ValueError, match="hyper-parameters don't sum to 1"):
+        unpack(metadata, arrays, {})
+
+
+def test_updates_reach_every_model(counts):
+    X, y, _ = counts
+    model = npvi.GPRegressor(npvi.likelihoods.Poisson(), "matern32").fit(X, y)
+    here = np.array([[0.5, 0.5]])
+    before = [one._predictive_alone(here, {}).mean[0] for one, _ in model._shares()]
+    model.update(np.repeat(here, 3, axis=0), [40.0, 41.0, 39.0])
+    for (one, _), mean in zip(model._shares(), before):
+        assert one.graph_.n_points == 123
+        assert one._predictive_alone(here, {}).mean[0] > 1.3 * mean
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"), [({"hyper": "all"}, "hyper must be one of"), ({"method": "npvi-nn"}, "npvi-nn")]
+)
+def test_what_does_not_go_is_said(counts, settings, words):
+    X, y, _ = counts
+    model = npvi.GPRegressor("poisson", **{"hyper": "integrate", **settings})
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, y)
+
+
+def test_three_labels_are_plugged_in():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 1))
+    labels = np.array(["a", "b", "c"])[np.minimum((3.0 * X[:, 0]).astype(int), 2)]
+    assert npvi.GPClassifier().fit(X, labels).fit_info_["hyper"]["done"] == "plug-in"
+    with pytest.raises(ValueError, match="three or more labels"):
+        npvi.GPClassifier(hyper="integrate").fit(X, labels)
+
+
+def test_what_is_known_with_other_neighbours_does_not_mislead():
+    """Length scales that differ move the neighbours on the way; the bound before and after are two functions."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    r = np.sqrt(5.0) * np.linalg.norm((X[:, None] - X[None]) / [1.5, 0.05], axis=-1)
+    K = (1.0 + r + r**2 / 3.0) * np.exp(-r)
+    y = np.linalg.cholesky(K + 1e-9 * np.eye(300)) @ rng.standard_normal(300) + 0.5 * rng.standard_normal(300)
+    model = npvi.GPRegressor().fit(X, y)
+    assert model.fit_info_["hyper"]["done"] == "integrate"
+    table = model.summary()
+    assert np.all(table["lower"].dropna() < table.loc[table["lower"].notna(), "value"])
+    assert table.loc["kernel__length_scale[1]", "lower"] < 0.05 < table.loc["kernel__length_scale[1]", "upper"] < 0.1
+
+
+def test_intervals_of_a_mixture_of_f():
+    parts = [Predictive(npvi.likelihoods.Poisson(), [m, 0.0], [v, 1.0]) for m, v in ((0.0, 1.0), (3.0, 0.01))]
+    mixed = MixturePredictive(parts, [0.7, 0.3])
+    for end, q in zip(mixed.latent_interval(0.8), (0.1, 0.9)):
+        below = 0.7 * ndtr(end[0]) + 0.3 * ndtr((end[0] - 3.0) / 0.1)
+        np.testing.assert_allclose([below, ndtr(end[1])], q, atol=1e-9)

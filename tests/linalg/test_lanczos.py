@@ -1,0 +1,38 @@
+"""Inverse roots and logarithms of matrices near the identity, against dense ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from npvi.linalg import inverse_root
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.05, 0.5])
+def test_against_dense_functions(spread):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+    M = (Q * np.exp(spread * rng.standard_normal(60))) @ Q.T
+    x = rng.standard_normal((60, 4))
+    found = inverse_root(M.dot, x, tolerance=1e-8, max_steps=60)
+    root = scipy.linalg.inv(scipy.linalg.sqrtm(M)).real
+    np.testing.assert_allclose(found.root, root @ x, atol=1e-6)
+    np.testing.assert_allclose(found.logarithm, np.einsum("ij,ij->j", x, scipy.linalg.logm(M).real @ x), atol=1e-6)
+    size = np.linalg.norm(x, axis=0)
+    np.testing.assert_allclose(found.departure, np.linalg.norm(M @ x - x, axis=0) / size, atol=1e-10)
+
+
+def test_a_looser_tolerance_takes_fewer_steps_and_keeps_it():
+    rng = np.random.default_rng(1)
+    Q = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    M = (Q * np.exp(0.5 * rng.standard_normal(200))) @ Q.T
+    x = rng.standard_normal((200, 3))
+    exact = scipy.linalg.inv(scipy.linalg.sqrtm(M)).real @ x
+    steps = []
+    for tolerance in (1e-2, 1e-6):
+        found = inverse_root(M.dot, x, tolerance)
+        error = np.linalg.norm(found.root - exact, axis=0) / np.linalg.norm(exact, axis=0)
+        assert error.max() < 2.0 * tolerance
+        steps.append(found.steps)
+    assert steps[0] < steps[1]

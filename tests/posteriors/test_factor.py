@@ -10,8 +10,8 @@ import pytest
 from npvi.graph import build_graph
 from npvi.posteriors import FactorPosterior, match_covariance
 from npvi.runtime.parallel import threads
-from tests.support.linalg_cases import triangular
 from tests.support import oracle
+from tests.support.linalg_cases import triangular
 
 
 def posterior_covariance(w, K, n=100, length_scale=0.1, order="maximin", seed=0):

@@ -16,6 +16,8 @@ Vector = NDArray[np.float64]
 _LONGEST = 1.0
 #: how far a step must go for the curvature along it to be known, and how far one goes that is to find it out
 _SEEN, _PROBE = 0.1, 0.25
+#: times what a step promises that a climb is thought to gain at most
+_HOPE = 3.0
 
 
 @dataclass
@@ -41,12 +43,14 @@ def climb(
     enough: float = 0.05,
     max_evaluations: int = 40,
     curvature: NDArray[np.float64] | None = None,
+    least: float = -np.inf,
 ) -> Ascent:
     """Climb to a maximum of `function`, which returns its value and gradient, inside the box [low, high]; BFGS.
 
     A step is taken when the value doesn't fall by more than `noise`; otherwise it is shortened. It ends when a step is
     expected to gain less than `enough`, in the units of the value (nats), so that a ridge along which parameters can
-    wander without gain does not keep it busy.
+    wander without gain does not keep it busy. A step that is shortened must promise as much, by what the longer one has
+    lost. A climb that has no hope to come to `least` ends, too.
 
     >>> found = climb(lambda z: (-float(z @ z), -2.0 * z), np.array([3.0, -2.0]), np.full(2, -9.0), np.full(2, 9.0))
     >>> bool(np.abs(found.z).max() < 0.2)
@@ -57,6 +61,7 @@ def climb(
     result = Ascent(z, value, gradient, np.eye(n) if curvature is None else curvature, 1, [value])
     known, scaled = curvature is not None, curvature is not None
     moves = np.zeros((1, n))
+    trials = [value]  # but for those that fell too deep to say anything of the top
     while result.evaluations < max_evaluations:
         z, value, gradient = result.z, result.value, result.gradient
         free = ~(((z <= low) & (gradient < 0.0)) | ((z >= high) & (gradient > 0.0)))
@@ -72,7 +77,9 @@ def climb(
             if known or size == 0.0 or np.abs(moves @ uphill).max() > _SEEN * size or 0.5 * _PROBE * size < enough:
                 break
             step = _PROBE * uphill / size
-        accepted = False
+        if known and value + _HOPE * 0.5 * float(step @ gradient) < least:
+            break
+        accepted, turned_back = False, False
         while result.evaluations < max_evaluations:
             trial = np.clip(z + step, low, high)
             moved = trial - z
@@ -80,13 +87,21 @@ def climb(
             result.evaluations += 1
             if np.isfinite(new_value) and new_value >= value - noise:
                 accepted = True
+                trials.append(new_value)
                 break
             if np.abs(moved).max() < 1e-3:
                 break
+            turned_back = True
             # the maximum of the parabola through both values and the slope at the start, within reason
             slope = float(moved @ gradient)
             fall = value + slope - new_value if np.isfinite(new_value) else np.inf
-            step = moved * min(max(slope / (2.0 * fall), 0.1), 0.5) if fall > 0.0 else 0.3 * moved
+            share = slope / (2.0 * fall) if fall > 0.0 else 0.3
+            if share > 0.1:
+                trials.append(new_value)
+            share = min(max(share, 0.1), 0.5)
+            if 0.5 * share * slope < enough or _in_vain(trials, enough):
+                break
+            step = share * moved
         if not accepted:
             break
         moves = np.vstack([moves, moved])
@@ -103,7 +118,14 @@ def climb(
         # near the top steps go back and forth within the noise
         if len(result.values) > 3 and max(result.values[-3:]) - max(result.values[:-3]) < 2.0 * enough:
             break
+        if turned_back and _in_vain(trials, enough):
+            break
     return result
+
+
+def _in_vain(trials: list[float], enough: float) -> bool:
+    """Whether the last two trials have gained less than what one is to promise."""
+    return len(trials) > 3 and max(trials[-2:]) - max(trials[:-2]) < enough
 
 
 def _step(curvature: NDArray[np.float64], gradient: Vector) -> Vector:

@@ -50,6 +50,8 @@ _ENOUGH = 0.2
 _WEAK = 10.0
 #: nats per observation that a mixture must gain for a second smoothness to be worth its cost
 _WORTH = 0.002
+#: the same of climbs on a part, which others follow
+_ROUGH = 1.0
 #: evaluations after which a companion that gains nothing is given up
 _TRIED = 8
 #: length scales relative to each other must move by this factor before neighbours are looked for again
@@ -64,6 +66,8 @@ _FEW, _STARTS = 512, (0.25, 4.0)
 _PLACES = 256
 #: what smoothness may be
 _SMOOTHNESS = (0.5, 1.5, 2.5)
+#: where their correlations are a half, in length scales
+_HALF = {0.5: 0.6931, 1.5: 0.9690, 2.5: 1.0421}
 #: nats between two smoothnesses below which the part can't tell, and below which a larger one can't
 _TELLS, _DOUBT = 50.0, 10.0
 #: fewer rows say too little to learn from
@@ -156,8 +160,9 @@ class Learner:
         max_evaluations: int = 25,
         enough: float = _ENOUGH,
         objective: Objective | None = None,
+        least: float = -np.inf,
     ) -> _Found:
-        """Uphill from what was found before, on its graph."""
+        """Uphill from what was found before, on its graph, as long as there is hope to come to `least`."""
         objective = objective or self.objective(table, found.graph, found.start)
 
         def report(count: int, value: float) -> None:
@@ -173,6 +178,7 @@ class Learner:
             curvature=found.curvature,
             report=report,
             visited=self._remember(table, found),
+            least=least,
         )
         start = getattr(objective, "start", None)
         at_bound = tuple(space.at_bound(ascent.z))
@@ -201,20 +207,31 @@ class Learner:
         graph = self.build(model.kernel.coordinates(table.X))
         most = 15 + 2 * max(0, len(self.space(table, model)) - _MANY)
         if not open_smoothness(model.kernel, table.X):
-            tried = [self.climb(table, _Found(model, graph), most, enough=0.5)]
+            tried = [self.climb(table, _Found(model, graph), most, enough=_ROUGH)]
         else:
             middle = with_smoothness(model, table.X, 1.5)
-            first = self.climb(table, _Found(middle, graph), most, enough=0.5)
+            first = self.climb(table, _Found(middle, graph), most, enough=_ROUGH)
             tried = [first]
             for smoothness in (0.5, 2.5):
-                other = replace(first, model=with_smoothness(first.model, table.X, smoothness))
-                tried.append(self.climb(table, other, most, enough=0.5))
+                other = replace(first, model=self._as_far(table, first.model, smoothness))
+                tried.append(self.climb(table, other, most, enough=_ROUGH))
                 if tried[-1].value > first.value:
                     break
         tried.sort(key=lambda found: -found.value)
         if len(table) <= _FEW:
             tried[0] = max([tried[0], *self._other_starts(table, tried[0])], key=lambda found: found.value)
         return tried
+
+    def _as_far(self, table: Table, model: Model, smoothness: float) -> Model:
+        """The same model with another smoothness, and correlations of a half as far away as before."""
+        after, values = with_smoothness(model, table.X, smoothness), model.named()
+        free = {coordinate.name for coordinate in self.space(table, model).coordinates}
+        for one in model.open_smoothness:
+            name = "kernel__" + one.removesuffix("smoothness") + "length_scale"
+            if name in free:
+                before = model.kernel.get_params(deep=True)[one]
+                values[name] = (_HALF[before] / _HALF[smoothness] * np.asarray(values[name])).tolist()
+        return after.at(values)
 
     def _value(self, table: Table, model: Model) -> float:
         """The objective at a model."""
@@ -266,7 +283,7 @@ class Learner:
         nothing was found."""
         if found.start is None:
             return None
-        climbed = self.climb(table, self.with_link(table, found, other), 10, enough=0.5)
+        climbed = self.climb(table, self.with_link(table, found, other), 10, enough=_ROUGH)
         foretold = []
         for one in (found, climbed):
             objective = self.objective(table, one.graph, one.start)
@@ -341,8 +358,10 @@ class Learner:
         return found
 
     def confirm(self, table: Table, found: _Found, others: list[_Found]) -> list[_Found]:
-        """All on more rows than couldn't tell them apart, the best first; `found` is what it is on these rows."""
-        return _by_value([found, *(self.climb(table, other, 6, enough=0.5) for other in others)])
+        """All on more rows than couldn't tell them apart, the best first; `found` is what it is on these rows. Those
+        that they can tell from it are given up on the way."""
+        least = found.value - _DOUBT
+        return _by_value([found, *(self.climb(table, other, 6, enough=0.5, least=least) for other in others)])
 
     def every_row(self, table: Table, found: _Found, rows: int) -> _Found:
         """From a model that was found on a number of rows to the best one for all; where there are very many, by way of
@@ -356,9 +375,17 @@ class Learner:
             rows = _LARGE
         graph = self.build(found.model.kernel.coordinates(table.X))
         curvature = None if found.curvature is None else found.curvature * rows / len(table)
+        return self._last(table, _Found(found.model, graph, None, curvature))
+
+    def beside(self, table: Table, found: _Found, part: _Found, other: _Found) -> _Found:
+        """The other model of a part for all rows, beside one that was found for them; given up on the way where it
+        isn't going to be the better one."""
+        return self._last(table, self.moved_along(table, found, part, other), found.value)
+
+    def _last(self, table: Table, found: _Found, least: float = -np.inf) -> _Found:
+        """The climb on all rows."""
         most = 12 if len(table) <= 2 * _LARGE else 3
-        enough = max(_ENOUGH, _NATS * len(table))
-        return self.climb(table, _Found(found.model, graph, None, curvature), most, enough)
+        return self.climb(table, found, most, max(_ENOUGH, _NATS * len(table)), least=least)
 
 
 @dataclass(frozen=True)
@@ -465,7 +492,7 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
                 # what one link rules out the other does
                 open_ = others[:1] if _in_doubt(best, others[:1]) or learner.joins(part, best, others) else []
                 rivals = [
-                    learner.climb(part, learner.with_link(part, one, other_link), 10, enough=0.5) for one in open_
+                    learner.climb(part, learner.with_link(part, one, other_link), 10, enough=_ROUGH) for one in open_
                 ]
                 best, *others = _by_value([compared[0], *rivals])
     worth = learner.joins(part, best, others)
@@ -482,7 +509,12 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
         if larger is table or found[0].value - found[1].value >= _DOUBT:
             found = found[:1]
     if larger is not table or (collapsed and n > _ROWS):
-        found = [learner.every_row(table, one, len(larger)) for one in found]
+        first = learner.every_row(table, found[0], len(larger))
+        if worth:
+            others = [learner.every_row(table, one, len(larger)) for one in found[1:]]
+        else:
+            others = [learner.beside(table, first, found[0], one) for one in found[1:]]
+        found = [first, *others]
     found = found if settled else _by_value(found)
     return found if worth else found[:1]
 

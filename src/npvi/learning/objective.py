@@ -338,9 +338,10 @@ def optimise(
     curvature: NDArray | None = None,
     report: Callable[[int, float], None] | None = None,
     visited: Callable[[Vector, float, Vector], None] | None = None,
+    least: float = -np.inf,
 ) -> tuple[Model, Ascent, SearchSpace]:
-    """The model near `model` with the largest value of the objective; `visited` is told of each place on the way, its
-    value and its gradient without priors."""
+    """The model near `model` with the largest value of the objective, unless that isn't thought to come to `least`;
+    `visited` is told of each place on the way, its value and its gradient without priors."""
     searched = space(model)
     count = 0
 
@@ -369,6 +370,7 @@ def optimise(
         enough=enough,
         max_evaluations=max_evaluations,
         curvature=curvature,
+        least=least,
     )
     return model.at(searched.named(found.z)), found, searched
 

@@ -46,12 +46,12 @@ _PART, _SCREEN = 8192, 2048
 _LARGE, _NATS = 65_536, 1e-6
 #: nats that a step of a climb must promise: parameters are then within .6 of their standard errors of the best ones
 _ENOUGH = 0.2
+#: the same of climbs on a part, which others follow
+_ROUGH = 1.0
 #: information about a parameter in the part, below which it counts as hardly known
 _WEAK = 10.0
 #: nats per observation that a mixture must gain for a second smoothness to be worth its cost
 _WORTH = 0.002
-#: the same of climbs on a part, which others follow
-_ROUGH = 1.0
 #: evaluations after which a companion that gains nothing is given up
 _TRIED = 8
 #: length scales relative to each other must move by this factor before neighbours are looked for again
@@ -374,7 +374,7 @@ class Learner:
             found = self.every_row(table.patches(found.model.kernel, _LARGE), found, rows)
             rows = _LARGE
         graph = self.build(found.model.kernel.coordinates(table.X))
-        curvature = None if found.curvature is None else found.curvature * rows / len(table)
+        curvature = None if found.curvature is None else _of_more_rows(found.curvature, len(table) / rows)
         return self._last(table, _Found(found.model, graph, None, curvature))
 
     def beside(self, table: Table, found: _Found, part: _Found, other: _Found) -> _Found:
@@ -410,13 +410,18 @@ class _Information:
     rows: int
 
     def curvature(self, rows: int) -> NDArray[np.float64]:
-        """The inverse of what it would be for other rows.
-
-        More of them in the same place say no more about what these don't tell, such as variance and length scale apart.
-        """
+        """The inverse of what it would be for other rows."""
         values, vectors = np.linalg.eigh(self.matrix)
-        more = np.where(values > _WEAK, rows / self.rows, 1.0)
-        return (vectors / (more * np.maximum(np.abs(values), 1.0))) @ vectors.T
+        return _of_more_rows((vectors / np.maximum(np.abs(values), 1.0)) @ vectors.T, rows / self.rows)
+
+
+def _of_more_rows(curvature: NDArray[np.float64], times: float) -> NDArray[np.float64]:
+    """The inverse of minus the second derivatives, for so many times the rows.
+
+    More of them in the same place say no more about what these don't tell, such as variance and length scale apart.
+    """
+    values, vectors = np.linalg.eigh(curvature)
+    return (vectors * np.where(values < 1.0 / _WEAK, values / times, values)) @ vectors.T
 
 
 def _kind(table: Table, model: Model) -> tuple:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from npvi.diagnostics import Diagnosis, diagnose
     from npvi.estimators import GPClassifier, GPRegressor, VaryingNoiseRegressor, log_score_scorer
     from npvi.inference.stochastic import SGD
-    from npvi.likelihoods import Custom as Likelihood
+    from npvi.likelihoods import Likelihood
     from npvi.model_selection import GridResult, grid_search
     from npvi.networks import Recognizer, fit_network, fit_network_on_simulations, stream_posterior
     from npvi.parameters import bounded, fixed, pc, positive
@@ -77,14 +77,11 @@ _HOMES = {
     "stream_posterior": "networks",
 }
 
-#: names that are something else at home: a likelihood of your own is made by ``npvi.Likelihood(log_prob, params)``
-_NAMES_AT_HOME = {"Likelihood": "Custom"}
-
 
 def __getattr__(name: str) -> Any:
     # Names are imported when they are first used: JAX and numba take a second that `npvi --help` shouldn't.
     if name in _HOMES:
-        value = getattr(importlib.import_module(f"npvi.{_HOMES[name]}"), _NAMES_AT_HOME.get(name, name))
+        value = getattr(importlib.import_module(f"npvi.{_HOMES[name]}"), name)
     elif name in __all__:
         value = importlib.import_module(f"npvi.{name}")
     else:
@@ -94,4 +91,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    # what is for users; not what this file imports for itself, nor modules that others happen to have imported
+    return sorted([*(name for name in globals() if name.startswith("__")), *__all__])

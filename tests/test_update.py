@@ -13,6 +13,7 @@ from npvi.graph import build_graph, extend_graph
 from npvi.kernels import Matern32
 from npvi.posteriors import DrawsPosterior
 from npvi.priors import NNGP, NotPositiveDefiniteError
+from npvi.sparse import Noise
 
 SETTINGS = {"order": "given", "kernel": Matern32(0.3), "nugget": 0.05, "learn": False, "n_neighbors": 10}
 
@@ -178,6 +179,21 @@ def test_summary_names_every_number():
     alone = npvi.GPRegressor("poisson", "matern32", hyper="plug-in").fit(X, y)
     assert np.isnan(alone.summary()["standard_error"].iloc[0])
     assert (alone.summary(standard_errors=True)["standard_error"] > 0.0).all()
+
+
+def test_standard_errors_have_the_random_numbers_of_the_fit(monkeypatch):
+    asked, init = [], Noise.__init__
+
+    def noted(self, rows, seed=0):
+        asked.append(np.array(rows))
+        init(self, rows, seed)
+
+    model = npvi.GPRegressor("poisson", **{**SETTINGS, "order": "maximin"}).fit(*counts(150))
+    monkeypatch.setattr(Noise, "__init__", noted)
+    model.summary(standard_errors=True)
+    assert asked
+    # each row of the data has numbers of its own, whatever its place
+    assert all(np.array_equal(rows, model.prior_.graph.order) for rows in asked)
 
 
 def test_counts_that_were_all_zeros_lose_their_prior():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,9 @@ def _standard_errors(
     learner: Learner, table: Table, model: Model, space: SearchSpace, graph: Graph, start: Start | None
 ) -> NDArray[np.float64]:
     """Of what is learned, on the scale of z, from second derivatives of the objective."""
-    objective = learner.objective(table, replace(graph, order=np.arange(len(table))), start, careful=True)
+    # with the graph's own order, by which each row has its random numbers: those of the fit
+    unsorted = table.take(np.argsort(graph.order))
+    objective = learner.objective(unsorted, graph, start, careful=True)
     values, vectors = np.linalg.eigh(information(objective, model, space, 0.05))
     # a direction that the data say nothing about has a standard error of 10 on the scale of z: about anything
     return np.sqrt((vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1))

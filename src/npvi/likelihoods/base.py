@@ -54,8 +54,8 @@ class Likelihood(Parametrised):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if cls is Likelihood and (args or kwargs):
             raise TypeError(
-                "Likelihood is the base class of likelihoods and takes no arguments; for a function log p(y | f) of your "
-                "own write npvi.likelihoods.Custom(log_prob, params)"
+                "Likelihood is the base class of likelihoods and takes no arguments; for a function log p(y | f) of "
+                "your own write npvi.likelihoods.Custom(log_prob, params)"
             )
         return super().__new__(cls)
 

@@ -67,7 +67,8 @@ def draw_scores(store: Store, plan: Plan, data: str, folder: Path) -> Path | Non
     highest = limit(axis, every, [curve[:, 1].min() for curve in curves.values()])
     for (method, size), curve in curves.items():
         _draw_curve(axis, method, size, plan, curve, "" if curve[:, 1].min() <= highest else " (off the scale)")
-    below = f"lower is better; {of_splits(results)}" + ("" if np.isinf(highest) else "; far larger ones are off the scale")
+    off = "" if np.isinf(highest) else "; far larger ones are off the scale"
+    below = f"lower is better; {of_splits(results)}{off}"
     plain_ticks(axis.xaxis, plan.length_scales)
     axis.set(xlabel="length scale (logarithmic)", ylabel="negative log density per validation row")
     axis.legend(frameon=False, fontsize=9.5, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=3.2)

@@ -95,7 +95,9 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     if name == "GPClassifier":
         labels = arrays["classes"]
         model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
-    model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1])[-1]
+    names = metadata["feature_names_in"]
+    inputs = None if names is None else [names[column] for column in arrays["coords"]]
+    model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1], inputs)[-1]
     return model
 
 

@@ -35,6 +35,8 @@ class Source:
     extras: dict[str, str]
     """Columns with more data per row, by what the library calls them."""
     drop: bool
+    ones: tuple[str, ...] = ()
+    """What the fit had per row and the table lacks, and counts as 1."""
 
     def chunks(self) -> Iterator[pd.DataFrame]:
         """All columns of the table, some rows at a time."""
@@ -71,6 +73,7 @@ class Source:
         for extra, values in extras.items():
             numbered = frame.index[keep].to_numpy()
             check_extra(self.model.likelihood_, extra, values, numbered, path, self.extras[extra])
+        extras |= {extra: np.ones(int(keep.sum())) for extra in self.ones}  # said already, so not forgotten
         return keep, inputs if named else inputs.to_numpy(), extras
 
 
@@ -138,6 +141,7 @@ def open_model(
     as_in_the_fit : take those of the fit where they are there and no other is given.
     """
     from npvi.persistence import describe, load
+    from npvi.predicting import forgotten
 
     model, notes = load(path), describe(path)["notes"]
     if inputs is not None:
@@ -165,4 +169,5 @@ def open_model(
                 f"{before} {_WITHOUT[extra]}",
                 style="yellow",
             )
-    return Source(model, notes, source, names, found, drop)
+    ones = tuple(extra for extra in forgotten(model, found) if notes.get(extra))
+    return Source(model, notes, source, names, found, drop, ones)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from npvi import baselines, datasets, graph, kernels, likelihoods, networks, posteriors
     from npvi.diagnostics import Diagnosis, diagnose
-    from npvi.estimators import GPClassifier, GPRegressor, VaryingNoiseRegressor, log_score_scorer
+    from npvi.estimators import GPClassifier, GPRegressor, Pipeline, VaryingNoiseRegressor, log_score_scorer
     from npvi.inference.stochastic import SGD
     from npvi.likelihoods import Likelihood
     from npvi.model_selection import GridResult, grid_search
@@ -30,6 +30,7 @@ __all__ = [
     "GridResult",
     "LeaveLocationOut",
     "Likelihood",
+    "Pipeline",
     "Recognizer",
     "SpatialBlockSplit",
     "VaryingNoiseRegressor",
@@ -60,6 +61,7 @@ _HOMES = {
     "GridResult": "model_selection",
     "LeaveLocationOut": "splitters",
     "Likelihood": "likelihoods",
+    "Pipeline": "estimators",
     "Recognizer": "networks",
     "SGD": "inference.stochastic",
     "SpatialBlockSplit": "splitters",

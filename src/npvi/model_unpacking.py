@@ -17,8 +17,9 @@ from npvi.inference import Data, Trend
 from npvi.inference.full import dense_posterior
 from npvi.likelihoods.softmax import Softmax
 from npvi.model_file_checks import check_arrays
-from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, prefixes
+from npvi.model_packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, STEP, prefixes
 from npvi.model_parts import plain_parts
+from npvi.model_steps import unpack_step
 from npvi.parallel import threads
 from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
@@ -48,6 +49,8 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     """
     from npvi import estimators  # which knows `save`
 
+    if "pipeline" in metadata:
+        return _unpack_pipeline(metadata, arrays, custom)
     if "noise" in metadata:
         return _unpack_both(metadata, arrays, custom)
     name = metadata["estimator"]
@@ -99,6 +102,18 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     inputs = None if names is None else [names[column] for column in arrays["coords"]]
     model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1], inputs)[-1]
     return model
+
+
+def _unpack_pipeline(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
+    """A model and the steps before it."""
+    from npvi.estimators import Pipeline
+
+    about = metadata["pipeline"]
+    rest = {key: value for key, value in metadata.items() if key != "pipeline"} | {"estimator": about["estimator"]}
+    prefixes_of_steps = [STEP.format(number) for number in range(len(about["steps"]))]
+    steps: list[Any] = [unpack_step(step, _after(p, arrays)) for step, p in zip(about["steps"], prefixes_of_steps)]
+    own = {key: array for key, array in arrays.items() if not key.startswith(tuple(prefixes_of_steps))}
+    return Pipeline([*steps, (str(about["last"]), unpack(rest, own, custom))])
 
 
 def _hyper(about: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Hyper:

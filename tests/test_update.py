@@ -6,11 +6,12 @@ import pickle
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import npvi
 from npvi.graph import build_graph, extend_graph
-from npvi.kernels import Matern32
+from npvi.kernels import Matern, Matern32, Subset
 from npvi.posteriors import DrawsPosterior
 from npvi.priors import NNGP, NotPositiveDefiniteError
 from npvi.sparse import Noise
@@ -179,6 +180,25 @@ def test_summary_names_every_number():
     alone = npvi.GPRegressor("poisson", "matern32", hyper="plug-in").fit(X, y)
     assert np.isnan(alone.summary()["standard_error"].iloc[0])
     assert (alone.summary(standard_errors=True)["standard_error"] > 0.0).all()
+
+
+def test_summary_tells_of_the_model_as_a_whole():
+    X, y = counts(150)
+    kernel = 2.0 * Subset(Matern(0.3, smoothness=0.5), [0]) + Subset(Matern(0.2), 1)
+    model = npvi.GPRegressor("poisson", **{**SETTINGS, "kernel": kernel}).fit(X, y)
+    table = model.summary()
+    first, second = "kernel__k1__kernel__kernel__", "kernel__k2__kernel__"
+    assert table.loc[f"{first}smoothness", "value"] == 0.5
+    assert np.isnan(table.loc[f"{first}smoothness", "lower"])
+    assert table.loc[f"{second}smoothness", "value"] == 1.5  # what it is where nothing is learned
+    assert list(table.columns) == ["value", "standard_error", "lower", "upper"]
+    assert table.attrs == {"likelihood": "Poisson()", "rows": 150, "bound": model.elbo_}
+    assert repr(table).startswith(f"likelihood Poisson(), rows 150, bound {model.elbo_:,.2f}\n")
+    assert "rows 150" in table._repr_html_()
+    assert type(table[["value"]]) is pd.DataFrame
+    assert pickle.loads(pickle.dumps(table)).equals(table)
+    model.update(X[:3], y[:3])
+    assert model.summary().attrs["rows"] == 153
 
 
 def test_standard_errors_have_the_random_numbers_of_the_fit(monkeypatch):

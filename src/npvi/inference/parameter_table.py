@@ -14,9 +14,10 @@ from npvi.inference.learner import Learner
 from npvi.inference.learning import Model, information
 from npvi.inference.search_space import SearchSpace
 from npvi.inference.table import Table
+from npvi.kernels import Kernel, Matern
 from npvi.parameters import Parameter
 
-__all__ = ["TWO_SIDED", "parameter_table"]
+__all__ = ["TWO_SIDED", "parameter_table", "with_smoothness"]
 
 TWO_SIDED = 1.96
 """Standard deviations to either side that hold 95 % of a normal distribution."""
@@ -52,6 +53,24 @@ def parameter_table(
             place = None if np.ndim(value) == 0 else entry
             label = name if place is None else f"{name}[{entry}]"
             rows.append({"parameter": label, "value": float(number), **known.get((name, place), nothing)})
+    return rows
+
+
+def with_smoothness(rows: list[dict[str, Any]], kernel: Kernel, X: NDArray[np.float64]) -> list[dict[str, Any]]:
+    """The same rows, with the smoothness of each `Matern` of a kernel after its other numbers.
+
+    >>> from npvi.kernels import Matern
+    >>> rows = [{"parameter": "kernel__variance", "value": 1.0}, {"parameter": "mean__constant", "value": 0.0}]
+    >>> [row["parameter"] for row in with_smoothness(rows, Matern(smoothness=1.5), np.zeros((1, 1)))]
+    ['kernel__variance', 'kernel__smoothness', 'mean__constant']
+    """
+    for part in kernel.parts(X[:1]):
+        if isinstance(part.kernel, Matern):
+            smoothness = 1.5 if part.kernel.smoothness is None else part.kernel.smoothness  # where none is learned
+            nothing = dict.fromkeys(("standard_error", "lower", "upper"), np.nan)
+            named = {"parameter": f"kernel__{part.name}smoothness", "value": float(smoothness), **nothing}
+            place = [row["parameter"] for row in rows].index(f"kernel__{part.name}variance") + 1
+            rows = [*rows[:place], named, *rows[place:]]
     return rows
 
 

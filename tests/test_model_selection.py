@@ -151,7 +151,7 @@ def test_learning_by_grid(survey, table):
     assert (found.kernel, found.learn) == ("rbf", "grid")
     alone = model(kernel=npvi.kernels.RBF(found.kernel_.length_scale)).fit(X, y, exposure=exposure)
     assert found.elbo_ == alone.elbo_
-    np.testing.assert_array_equal(found.predict(frame), alone.predict(X))
+    np.testing.assert_array_equal(found.predict(frame, exposure=exposure), alone.predict(X, exposure=exposure))
     if table != "array":
         assert found.feature_names_in_.tolist() == ["a", "b"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -13,8 +14,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, PolynomialFeatures, StandardScaler
+from typer.testing import CliRunner
 
 import npvi
+from npvi.cli import app
 from npvi.kernels import Matern32
 from npvi.persistence import ModelFileError
 
@@ -186,3 +189,22 @@ def test_a_file_names_no_class_of_its_own(tmp_path):
         model_file.write(path, {**metadata, "pipeline": {**metadata["pipeline"], "steps": [step]}}, arrays)
         with pytest.raises(ModelFileError, match="cannot be loaded"):
             npvi.load(path)
+
+
+def test_files_of_pipelines_on_the_command_line(tmp_path):
+    X, y, hours = survey()
+    table = pd.DataFrame(X, columns=["east", "height"]).assign(count=y, hours=hours)
+    model = pipeline().fit(table[["east", "height"]], y, gp__exposure=hours)
+    model.save(tmp_path / "m.npvi")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    path, rows, out = (str(tmp_path / name) for name in ("m.npvi", "t.csv", "out.csv"))
+    run = CliRunner().invoke
+    done = run(app, ["predict", path, rows, "--output", out, "--exposure", "hours"])
+    assert done.exit_code == 0, done.output
+    expected = model.predict_dist(table[["east", "height"]], exposure=hours).mean
+    np.testing.assert_allclose(pd.read_csv(out)["mean"], expected, rtol=1e-6)
+    done = run(app, ["score", path, rows, "--target", "count", "--exposure", "hours", "--json"])
+    score = model.log_score(table[["east", "height"]], y, exposure=hours)
+    assert json.loads(done.stdout)["mean_log_density"] == pytest.approx(score, rel=1e-9)
+    assert run(app, ["diagnose", path, rows, "--target", "count", "--exposure", "hours"]).exit_code == 0
+    assert "StandardScaler, GPRegressor" in run(app, ["info", path]).stdout

@@ -125,7 +125,7 @@ def test_extras_and_weights_are_joined():
     model = npvi.GPRegressor("poisson", **SETTINGS).fit(X[:280], y[:280], exposure=e[:280], sample_weight=w[:280])
     model.update(X[280:], y[280:], exposure=e[280:], sample_weight=w[280:])
     scratch = npvi.GPRegressor("poisson", **SETTINGS).fit(X, y, exposure=e, sample_weight=w)
-    np.testing.assert_allclose(model.predict(X[:50]), scratch.predict(X[:50]), rtol=1e-5)
+    np.testing.assert_allclose(model.predict(X[:50], exposure=1.0), scratch.predict(X[:50], exposure=1.0), rtol=1e-5)
 
 
 def test_partial_fit_fits_first():

@@ -37,6 +37,8 @@ class Source:
     drop: bool
     ones: tuple[str, ...] = ()
     """What the fit had per row and the table lacks, and counts as 1."""
+    pipeline: Any = None
+    """What the model is the last step of, where there are others before it."""
 
     def chunks(self) -> Iterator[pd.DataFrame]:
         """All columns of the table, some rows at a time."""
@@ -66,15 +68,21 @@ class Source:
         columns = {name: numbers(frame, name, path) for name in [*self.inputs, *self.extras.values()]}
         keep = complete_rows({**columns, **(more or {})}, path, self.drop)
         inputs = pd.DataFrame({name: columns[name][keep] for name in self.inputs})
-        named = hasattr(self.model, "feature_names_in_")
+        whole = self.model if self.pipeline is None else self.pipeline
+        named = hasattr(whole, "feature_names_in_")
         if named:
-            inputs.columns = pd.Index(self.model.feature_names_in_)
+            inputs.columns = pd.Index(whole.feature_names_in_)
         extras = {extra: columns[name][keep] for extra, name in self.extras.items()}
         for extra, values in extras.items():
             numbered = frame.index[keep].to_numpy()
             check_extra(self.model.likelihood_, extra, values, numbered, path, self.extras[extra])
         extras |= {extra: np.ones(int(keep.sum())) for extra in self.ones}  # said already, so not forgotten
-        return keep, inputs if named else inputs.to_numpy(), extras
+        X = inputs if named else inputs.to_numpy()
+        if self.pipeline is not None:
+            from npvi.estimators.pipeline import transformed
+
+            X = transformed(self.pipeline, X)
+        return keep, X, extras
 
 
 def check_target(likelihood: Any, y: NDArray, rows: NDArray, path: Path, name: str) -> None:
@@ -170,4 +178,5 @@ def open_model(
                 style="yellow",
             )
     ones = tuple(extra for extra in forgotten(model, found) if notes.get(extra))
-    return Source(model, notes, source, names, found, drop, ones)
+    last, pipeline = (model.steps[-1][1], model) if hasattr(model, "steps") else (model, None)
+    return Source(last, notes, source, names, found, drop, ones, pipeline)

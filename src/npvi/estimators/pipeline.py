@@ -44,11 +44,6 @@ class Pipeline(sklearn_pipeline.Pipeline):
     """
 
     @property
-    def likelihood_(self) -> Any:
-        """That of the model."""
-        return self.steps[-1][1].likelihood_
-
-    @property
     def _row_of_fit(self) -> tuple[str, ...]:
         return self.steps[-1][1]._row_of_fit
 

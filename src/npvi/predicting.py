@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from npvi import validation
@@ -141,5 +140,7 @@ class PredictsNumbers(Predicts, RegressorMixin):
         censored: Any = None,
     ) -> float:
         """R² of the means, scikit-learn's score of regressors: 1 is best, 0 is that of a constant."""
+        from sklearn.metrics import r2_score  # which takes long to import
+
         mean = self.predict(X, exposure=exposure, trials=trials, noise_variance=noise_variance, censored=censored)
         return float(r2_score(y, mean, sample_weight=sample_weight))

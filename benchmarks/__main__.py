@@ -1,7 +1,7 @@
 """All benchmarks, one after the other: `make bench`, or `python -m benchmarks NAME …` for some of them.
 
 Batteries run by name only, since each takes long on one core: `python -m benchmarks places --jobs 16 --json rows.json`;
-`--help` after a name lists its options.
+`--help` after a name lists its options. So do `npvi_nn` and `device`, whose networks take long to train.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ _NAMES = (
     "verdicts",
 )
 _BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance", "nuts", "variances", "coverage")
+#: by name only too, since networks take long to train, or a GPU
+_NETWORKS = ("npvi_nn", "device")
 
 
 def main() -> None:
     given = list(takewhile(lambda argument: not argument.startswith("-"), sys.argv[1:]))
-    unknown = set(given) - {*_NAMES, *_BATTERIES}
+    unknown = set(given) - {*_NAMES, *_BATTERIES, *_NETWORKS}
     if unknown:
-        there = ", ".join((*_NAMES, *_BATTERIES))
+        there = ", ".join((*_NAMES, *_BATTERIES, *_NETWORKS))
         sys.exit(f"no benchmark is called {', '.join(sorted(unknown))}; there are {there}")
     sys.argv[1:] = sys.argv[1 + len(given) :]  # options are for the benchmark
     for name in given or _NAMES:

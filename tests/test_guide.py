@@ -11,6 +11,14 @@ import pytest
 GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
 
 
+def test_pages_name_the_paper_by_both_of_its_titles():
+    for page in (GUIDE.with_name("reproduction.md"), GUIDE.parent.parent / "CITATION.cff"):
+        text = " ".join(page.read_text(encoding="utf-8").split())
+        for kind in ("Amortized", "Non-Parametric"):
+            title = f"{kind} Variational Inference with Graph Convolutional Networks for Gaussian Processes"
+            assert title in text, f"{page.name} lacks {title}"
+
+
 @pytest.mark.slow
 def test_every_block_of_the_guide_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from npvi import amortized, datasets, graph, kernels, likelihoods, posteriors
     from npvi.amortized import Recognizer, fit_network, fit_network_on_simulations, stream_posterior
     from npvi.diagnostics import Diagnosis, diagnose
-    from npvi.estimators import GPClassifier, GPRegressor, VaryingNoiseRegressor, log_score_scorer
+    from npvi.estimators import GPClassifier, GPRegressor, Pipeline, VaryingNoiseRegressor, log_score_scorer
     from npvi.inference.stochastic import SGD
     from npvi.io import load
-    from npvi.likelihoods import Custom as Likelihood
+    from npvi.likelihoods import Likelihood
     from npvi.parameters import bounded, fixed, pc, positive
     from npvi.selection import GridResult, LeaveLocationOut, SpatialBlockSplit
     from npvi.selection.grid import grid_search
@@ -34,6 +34,7 @@ __all__ = [
     "GridResult",
     "LeaveLocationOut",
     "Likelihood",
+    "Pipeline",
     "Recognizer",
     "SpatialBlockSplit",
     "VaryingNoiseRegressor",
@@ -66,6 +67,7 @@ _HOMES = {
     "LeaveLocationOut": "selection",
     "Likelihood": "likelihoods",
     "Recognizer": "amortized",
+    "Pipeline": "estimators",
     "SGD": "inference.stochastic",
     "SpatialBlockSplit": "selection",
     "VaryingNoiseRegressor": "estimators",
@@ -82,15 +84,12 @@ _HOMES = {
     "stream_posterior": "amortized",
 }
 
-#: names that are something else at home: a likelihood of your own is made by ``npvi.Likelihood(log_prob, params)``
-_NAMES_AT_HOME = {"Likelihood": "Custom"}
-
 
 def __getattr__(name: str) -> Any:
     # Names are imported when they are first used: JAX and numba take a second that `npvi --help` shouldn't.
     if name in _HOMES:
-        value = getattr(importlib.import_module(f"npvi.{_HOMES[name]}"), _NAMES_AT_HOME.get(name, name))
-    elif name in __all__:
+        value = getattr(importlib.import_module(f"npvi.{_HOMES[name]}"), name)
+    elif name in __all__ or f"npvi.{name}" in aliases.MOVED:
         value = importlib.import_module(f"npvi.{name}")
     else:
         raise AttributeError(f"module 'npvi' has no attribute {name!r}")
@@ -99,4 +98,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    # what is for users; not what this file imports for itself, nor modules that others happen to have imported
+    return sorted([*(name for name in globals() if name.startswith("__")), *__all__])

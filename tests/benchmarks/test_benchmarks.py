@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ import pytest
 from scipy import special
 
 import benchmarks
+from benchmarks import __main__ as command
 from benchmarks import battery, fields
 
 NAMES = sorted(path.stem for path in Path(benchmarks.__file__).parent.glob("*.py") if not path.stem.startswith("__"))
@@ -20,6 +23,21 @@ NAMES = sorted(path.stem for path in Path(benchmarks.__file__).parent.glob("*.py
 @pytest.mark.parametrize("name", NAMES)
 def test_each_can_be_imported(name):
     importlib.import_module(f"benchmarks.{name}")
+
+
+def test_each_that_a_page_names_is_accepted(monkeypatch):
+    folder = Path(benchmarks.__file__).parent
+    rows = [row for row in (folder.parent / "README.md").read_text().splitlines() if row.startswith("|")]
+    named = {name for row in rows for name in re.findall(r"\(\*(\w+)\*\)", row)}
+    named |= set(re.findall(r"^=== (\w+) ===$", (folder / "RESULTS.md").read_text(), re.MULTILINE))
+    assert {"npvi_nn", "growth"} <= named
+    begun = []
+    importing = SimpleNamespace(import_module=lambda name: SimpleNamespace(main=lambda: begun.append(name)))
+    monkeypatch.setattr(command, "importlib", importing)
+    monkeypatch.setattr("sys.argv", ["benchmarks", *sorted(named)])
+    command.main()
+    assert begun == [f"benchmarks.{name}" for name in sorted(named)]
+    assert named <= set(NAMES)
 
 
 BATTERIES = {

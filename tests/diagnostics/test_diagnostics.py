@@ -119,7 +119,9 @@ def test_exposure_tables_and_seeds():
     assert found.warnings == []
     assert found.log_density == pytest.approx(model.log_score(X[125:], y[125:], exposure=hours[125:]))
     assert found.refit.rows == 125
-    assert warned(npvi.diagnose(model, X[125:], y[125:]), "predictions are too low")  # hours forgotten
+    with pytest.warns(UserWarning, match="fitted with exposure, and none is given"):
+        forgotten = npvi.diagnose(model, X[125:], y[125:])
+    assert warned(forgotten, "predictions are too low")
     again, other = (npvi.diagnose(model, X[125:], y[125:], exposure=hours[125:], seed=seed) for seed in (0, 1))
     np.testing.assert_array_equal(again.pit, found.pit)
     assert again.crps == found.crps

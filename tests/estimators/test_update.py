@@ -6,11 +6,13 @@ import pickle
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import npvi
 from npvi.graph import build_graph, extend_graph
-from npvi.kernels import Matern32
+from npvi.kernels import Matern, Matern32, Subset
+from npvi.linalg import Noise
 from npvi.posteriors import DrawsPosterior
 from npvi.priors import NNGP, NotPositiveDefiniteError
 
@@ -123,7 +125,7 @@ def test_extras_and_weights_are_joined():
     model = npvi.GPRegressor("poisson", **SETTINGS).fit(X[:280], y[:280], exposure=e[:280], sample_weight=w[:280])
     model.update(X[280:], y[280:], exposure=e[280:], sample_weight=w[280:])
     scratch = npvi.GPRegressor("poisson", **SETTINGS).fit(X, y, exposure=e, sample_weight=w)
-    np.testing.assert_allclose(model.predict(X[:50]), scratch.predict(X[:50]), rtol=1e-5)
+    np.testing.assert_allclose(model.predict(X[:50], exposure=1.0), scratch.predict(X[:50], exposure=1.0), rtol=1e-5)
 
 
 def test_partial_fit_fits_first():
@@ -178,6 +180,40 @@ def test_summary_names_every_number():
     alone = npvi.GPRegressor("poisson", "matern32", hyper="plug-in").fit(X, y)
     assert np.isnan(alone.summary()["standard_error"].iloc[0])
     assert (alone.summary(standard_errors=True)["standard_error"] > 0.0).all()
+
+
+def test_summary_tells_of_the_model_as_a_whole():
+    X, y = counts(150)
+    kernel = 2.0 * Subset(Matern(0.3, smoothness=0.5), [0]) + Subset(Matern(0.2), 1)
+    model = npvi.GPRegressor("poisson", **{**SETTINGS, "kernel": kernel}).fit(X, y)
+    table = model.summary()
+    first, second = "kernel__k1__kernel__kernel__", "kernel__k2__kernel__"
+    assert table.loc[f"{first}smoothness", "value"] == 0.5
+    assert np.isnan(table.loc[f"{first}smoothness", "lower"])
+    assert table.loc[f"{second}smoothness", "value"] == 1.5  # what it is where nothing is learned
+    assert list(table.columns) == ["value", "standard_error", "lower", "upper"]
+    assert table.attrs == {"likelihood": "Poisson()", "rows": 150, "bound": model.elbo_}
+    assert repr(table).startswith(f"likelihood Poisson(), rows 150, bound {model.elbo_:,.2f}\n")
+    assert "rows 150" in table._repr_html_()
+    assert type(table[["value"]]) is pd.DataFrame
+    assert pickle.loads(pickle.dumps(table)).equals(table)
+    model.update(X[:3], y[:3])
+    assert model.summary().attrs["rows"] == 153
+
+
+def test_standard_errors_have_the_random_numbers_of_the_fit(monkeypatch):
+    asked, init = [], Noise.__init__
+
+    def noted(self, rows, seed=0):
+        asked.append(np.array(rows))
+        init(self, rows, seed)
+
+    model = npvi.GPRegressor("poisson", **{**SETTINGS, "order": "maximin"}).fit(*counts(150))
+    monkeypatch.setattr(Noise, "__init__", noted)
+    model.summary(standard_errors=True)
+    assert asked
+    # each row of the data has numbers of its own, whatever its place
+    assert all(np.array_equal(rows, model.prior_.graph.order) for rows in asked)
 
 
 def test_counts_that_were_all_zeros_lose_their_prior():

@@ -445,7 +445,7 @@ def test_going_on_from_a_checkpoint(tmp_path):
         if numbers.get("epoch") == 1:
             raise KeyboardInterrupt
 
-    with npvi.progress.reporting(interrupt), pytest.raises(KeyboardInterrupt, match="after 2 iterations"):
+    with npvi.runtime.progress.reporting(interrupt), pytest.raises(KeyboardInterrupt, match="after 2 iterations"):
         quick(settings)
     rest = quick(settings)
     np.testing.assert_array_equal(whole.posterior_.mean, rest.posterior_.mean)
@@ -464,7 +464,7 @@ def test_an_interrupt_leaves_the_last_state():
             raise KeyboardInterrupt
 
     model = paper_regressor("poisson", optimizer=QUICK, nugget=0.1, n_neighbors=5)
-    with npvi.progress.reporting(interrupt), pytest.raises(KeyboardInterrupt):
+    with npvi.runtime.progress.reporting(interrupt), pytest.raises(KeyboardInterrupt):
         model.fit(*some_data())
     assert model.fit_info_["epochs"] == 2
     assert np.isfinite(model.predict([[0.5, 0.5]])).all()

@@ -45,8 +45,8 @@ def path(tmp_path):
     return tmp_path / "model.npvi"
 
 
-def same_predictions(a, b, inputs=NEW):
-    first, second = a.predict_dist(inputs), b.predict_dist(inputs)
+def same_predictions(a, b, inputs=NEW, **row):
+    first, second = a.predict_dist(inputs, **row), b.predict_dist(inputs, **row)
     np.testing.assert_array_equal(first.latent_mean, second.latent_mean)
     np.testing.assert_array_equal(first.latent_var, second.latent_var)
     np.testing.assert_array_equal(first.mean, second.mean)
@@ -192,7 +192,7 @@ def test_covariates_and_data_come_back(path):
     again = npvi.load(path)
     assert again.coords == ["lon", "lat"]
     assert again.n_features_in_ == 3
-    same_predictions(again, fitted, frame)
+    same_predictions(again, fitted, frame, trials=trials)
     np.testing.assert_array_equal(again.mean_coefficients_, fitted.mean_coefficients_)
     np.testing.assert_array_equal(again.trend_.sensitivity, fitted.trend_.sensitivity)
     np.testing.assert_array_equal(again.trend_.covariance, fitted.trend_.covariance)
@@ -279,6 +279,31 @@ def test_custom_function_is_asked_for_by_name(kernel, path):
     with pytest.raises(ModelFileError, match=r'a function of your own called \'cauchy\'.*custom=\{"cauchy"'):
         npvi.load(path)
     same_predictions(npvi.load(path, custom={"cauchy": cauchy}), model)
+
+
+def scaled_cauchy(x, z, scale):
+    return 1.0 / (1.0 + jnp.sum((x - z) ** 2) / scale**2)
+
+
+def test_parameters_of_a_custom_kernel_are_saved(path):
+    kernel = Custom(scaled_cauchy, {"scale": npvi.bounded(0.5, 0.1, 2.0)}) + RBF(0.3)
+    model = npvi.GPRegressor("poisson", kernel, n_neighbors=6, learn=False).fit(X, Y)
+    model.save(path)
+    again = npvi.load(path, custom={"scaled_cauchy": scaled_cauchy})
+    same_predictions(again, model)
+    assert again.kernel_.k1.scale == 0.5
+    assert again.kernel.k1.params["scale"].upper == 2.0
+
+
+def test_columns_of_a_kernel_by_name_are_saved(path):
+    table = pd.DataFrame(X, columns=["east", "north"])
+    model = npvi.GPRegressor("poisson", Subset(RBF(0.3), "north"), n_neighbors=6, learn=False).fit(table, Y)
+    model.save(path)
+    again = npvi.load(path)
+    assert again.kernel.columns == ("north",)
+    assert again.kernel_.columns == (1,)
+    again.fit(table, Y)
+    assert again.elbo_ == model.elbo_
 
 
 def test_custom_function_without_a_name_is_refused(path):

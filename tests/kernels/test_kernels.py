@@ -34,6 +34,7 @@ from npvi.kernels import (
     evaluate,
     matrix,
 )
+from npvi.parameters import bounded
 from npvi.runtime.precision import float64
 
 ARD = [0.7, 1.9, 0.4]
@@ -205,6 +206,54 @@ def test_set_params_reaches_into_compositions(X):
     np.testing.assert_allclose(matrix(kernel, X), np.exp(-0.5 * d2(X, X, 0.5)) + 8.0 * np.exp(-d(X, X) / 3.0))
     subset = Subset(RBF(), [0]).set_params(columns=[1, 2])
     np.testing.assert_allclose(matrix(subset, X), np.exp(-0.5 * d2(X[:, 1:], X[:, 1:])))
+
+
+def test_subset_takes_names_where_the_inputs_have_them():
+    names = ["lon", "lat", "day"]
+    time, space = Subset(RBF(2.0), "day"), Subset(Subset(RBF(0.5), ["lat"]), ["lat", "lon"])
+    numbered = (space + 2.0 * time).with_numbered_columns(names)
+    assert numbered.k1.columns == (1, 0)
+    assert numbered.k1.kernel.columns == (0,)
+    assert numbered.k2.kernel.columns == (2,)
+    X = np.random.default_rng(0).normal(size=(9, 3))
+    expected = matrix(Subset(RBF(0.5), [1]) + 2.0 * Subset(RBF(2.0), [2]), X)
+    np.testing.assert_allclose(matrix(numbered, X), expected)
+    assert clone(space).columns == ("lat", "lon")
+    by_number = Subset(RBF(), np.array([0, 2]))
+    assert by_number.with_numbered_columns(names) is by_number
+    assert by_number.with_numbered_columns(None) is by_number
+    assert Sphere(RBF()).with_numbered_columns(names).kernel.length_scale == 1.0
+    with pytest.raises(ValueError, match=r"no column 'hour' among the inputs of the kernel, which are lon, lat, day"):
+        Subset(RBF(), ["lon", "hour"]).with_numbered_columns(names)
+    with pytest.raises(
+        ValueError, match=r"no column 'day', because the inputs have no names; give numbers, or fit a D"
+    ):
+        time.validate(3)
+
+
+def test_parameters_of_a_custom_kernel():
+    def cauchy(x, z, scale, power):
+        return (1.0 + jnp.sum((x - z) ** 2) / scale**2) ** -power
+
+    kernel = Custom(cauchy, {"scale": 0.5, "power": bounded(1.0, 0.1, 5.0)})
+    x, z = jnp.zeros(2), jnp.array([0.3, 0.4])
+    assert float(kernel(x, z)) == pytest.approx(0.5)
+    assert float(kernel.replace(power=2.0)(x, z)) == pytest.approx(0.25)
+    assert float(clone(3.0 * kernel).set_params(kernel__scale=1.0)(x, z)) == pytest.approx(3.0 / 1.25)
+    slopes = jax.grad(lambda kernel: kernel(x, z))(kernel)
+    assert float(slopes.scale) == pytest.approx(1.0)  # 2 r²/s³ (1 + r²/s²)⁻²
+    assert float(slopes.power) == pytest.approx(-0.5 * np.log(2.0))
+    assert clone(kernel).params == kernel.params
+    assert Custom(cauchy, "named").name == "named"
+    for params, words in (
+        ({"scale": -1.0, "power": 1.0}, r"Custom \(cauchy\): scale must be positive, got -1.0"),
+        ({"scale": 1.0, "name": 1.0}, "cannot be called 'name'"),
+        ({"scale": 1.0}, "a function of two points and of scale written with jax.numpy"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Custom(cauchy, params).validate(2)
+    with pytest.raises(TypeError, match=r"params must map names to numbers, got 3.0"):
+        Custom(cauchy, 3.0)
 
 
 @pytest.mark.parametrize(

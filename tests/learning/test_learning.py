@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -140,6 +141,53 @@ def test_units_and_origin_of_the_response_do_not_matter(factor, shift):
 
 
 # -- the linear part --------------------------------------------------------------------------------------------------
+
+
+def matern32(x, z, length_scale, variance):
+    squared = jnp.sum(((x - z) / length_scale) ** 2)
+    r = jnp.sqrt(3.0 * jnp.where(squared > 0.0, squared, 1.0))
+    return variance * jnp.where(squared > 0.0, (1.0 + r) * jnp.exp(-r), 1.0)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+def test_parameters_of_a_custom_kernel_are_learned(likelihood):
+    """The same numbers as those of the kernel of that formula, from the same start."""
+    (X, _, y), within = draw(), 0.02
+    if likelihood == "poisson":  # each climb ends somewhere near the top
+        (X, y), within = counts(), 0.25
+    likelihood = likelihoods.as_likelihood(likelihood)
+    settings = {"hyperprior": None, "hyper": "plug-in", "nugget": fixed(0.01)}
+    own = kernels.Custom(matern32, {"length_scale": 0.4, "variance": positive(1.0)})
+    mine = GPRegressor(likelihood, own, **settings).fit(X, y)
+    theirs = GPRegressor(likelihood, kernels.Matern32(0.4, 1.0), **settings).fit(X, y)
+    assert mine.kernel_.length_scale == pytest.approx(theirs.kernel_.length_scale, rel=within)
+    assert mine.kernel_.variance == pytest.approx(theirs.kernel_.variance, rel=2.0 * within)
+    assert mine.elbo_ == pytest.approx(theirs.elbo_, abs=0.5)
+    assert {"kernel__length_scale", "kernel__variance"} < set(mine.summary().index)
+    assert own.length_scale == 0.4  # what was given stays as it is
+    held = kernels.Custom(matern32, {"length_scale": fixed(0.7), "variance": bounded(1.0, 0.5, 1.5)})
+    model = GPRegressor(likelihood, held + kernels.Constant(), **settings).fit(X, y)
+    assert model.kernel_.k1.length_scale == 0.7
+    assert 0.5 <= model.kernel_.k1.variance <= 1.5
+    assert "kernel__k1__variance" in model.fit_info_["at_bound"] or model.kernel_.k1.variance != 1.0
+
+
+def test_kernels_name_columns_as_coords_does():
+    X, covariates, y, _ = with_covariates()
+    table = pd.DataFrame({"slope": covariates[:, 1], "lat": X[:, 1], "lon": X[:, 0]})
+
+    def fitted(first, second, table):
+        kernel = kernels.Subset(kernels.Matern32(0.4), first) * kernels.Subset(kernels.RBF(0.6), second)
+        return GPRegressor(kernel=kernel, coords=["lon", "lat"], learn=False).fit(table, y)
+
+    named, numbered = fitted("lon", ["lat"], table), fitted([0], [1], table)
+    assert named.elbo_ == numbered.elbo_
+    np.testing.assert_array_equal(named.predict(table[::9]), numbered.predict(table[::9]))
+    assert named.kernel.k1.columns == ("lon",)
+    with pytest.raises(ValueError, match=r"no column 'slope' among the inputs of the kernel, which are lon, lat"):
+        fitted("lon", "slope", table)
+    with pytest.raises(ValueError, match="because the inputs have no names"):
+        GPRegressor(kernel=kernels.Subset(kernels.RBF(), "lon"), learn=False).fit(X, y)
 
 
 def with_covariates(n=300, seed=0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 
@@ -288,7 +289,16 @@ def test_functions_become_likelihoods():
     likelihood = as_likelihood(log_scale)
     assert isinstance(likelihood, Custom)
     assert likelihood.function is log_scale
-    assert npvi.Likelihood is Custom
+
+
+def test_the_base_class_of_likelihoods_is_at_hand_and_points_to_custom():
+    assert npvi.Likelihood is npvi.likelihoods.Likelihood
+    assert all(isinstance(as_likelihood(one), npvi.Likelihood) for one in ("poisson", "gaussian", log_scale))
+    for wrong in ((log_scale,), (log_scale, {"scale": 1.0})):
+        with pytest.raises(TypeError, match=r"base class.*write npvi\.likelihoods\.Custom\(log_prob, params\)"):
+            npvi.Likelihood(*wrong)
+    # what help and completion show is the subclass's own
+    assert list(inspect.signature(npvi.likelihoods.StudentT).parameters)[:1] != ["args"]
 
 
 def test_no_rows():
@@ -303,3 +313,10 @@ def test_no_rows():
 def test_the_name_costs_no_import():
     code = "import npvi, sys; assert 'Likelihood' in dir(npvi); assert 'jax' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_dir_has_what_users_need_and_nothing_else():
+    code = "import npvi; npvi.GPRegressor; print(*(name for name in dir(npvi) if not name.startswith('__')))"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert shown == sorted(npvi.__all__)
+    assert "__version__" in dir(npvi)

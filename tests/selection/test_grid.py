@@ -69,7 +69,7 @@ def test_a_warm_start_saves_iterations(survey):
         elif stage == "iteration":
             iterations[-1] += 1
 
-    with npvi.progress.reporting(count):
+    with npvi.runtime.progress.reporting(count):
         npvi.grid_search(model(), X, y, {"length_scale": [2.0, 2.001]})
     cold, warm = iterations
     assert warm < cold
@@ -151,7 +151,7 @@ def test_learning_by_grid(survey, table):
     assert (found.kernel, found.learn) == ("rbf", "grid")
     alone = model(kernel=npvi.kernels.RBF(found.kernel_.length_scale)).fit(X, y, exposure=exposure)
     assert found.elbo_ == alone.elbo_
-    np.testing.assert_array_equal(found.predict(frame), alone.predict(X))
+    np.testing.assert_array_equal(found.predict(frame, exposure=exposure), alone.predict(X, exposure=exposure))
     if table != "array":
         assert found.feature_names_in_.tolist() == ["a", "b"]
 

@@ -97,6 +97,21 @@ def test_locations_stay_together():
         assert 28 <= len(test) <= 39
 
 
+def test_covariates_are_no_part_of_a_location():
+    """Two sites, visited in three years each: what counts as a location must be said."""
+    X = np.array([[0.0, 0.0, 2001.0], [1.0, 1.0, 2001.0]] * 3) + [0.0, 0.0, 1.0] * np.arange(3).repeat(2)[:, None]
+    for table, words in (
+        (X, r"X has 3 columns, and LeaveLocationOut can't know .*columns=\[0, 1\]"),
+        (pd.DataFrame(X, columns=["east", "north", "year"]), r"3 columns \(east, north, year\)"),
+    ):
+        for ask in (lambda table: LeaveLocationOut(2).split(table), LeaveLocationOut().get_n_splits):
+            with pytest.raises(ValueError, match=words):
+                list(ask(table))
+    assert LeaveLocationOut(columns=[0, 1]).get_n_splits(X) == 2
+    assert LeaveLocationOut(columns=range(3)).get_n_splits(X) == 6
+    assert LeaveLocationOut().get_n_splits(X[:, :2]) == 2
+
+
 def test_zero_has_no_sign():
     assert number_places(np.array([[0.0], [-0.0], [1.0]])).tolist() == [0, 0, 1]
 

@@ -71,7 +71,14 @@ def describe_config(config: Mapping[str, Any]) -> str:
     for name, value in config.items():
         if name in ("type", "name") or (name == "knee" and config.get("link") == "exp"):  # which has none
             continue
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and "mapping" in value:  # the parameters of a function of the user's
+            for own, said in value["mapping"].items():
+                parts.append(
+                    f"{own.replace('_', ' ')} {number(said['parameter'] if isinstance(said, Mapping) else said)}"
+                )
+        elif isinstance(value, Mapping) and "support" in value:
+            parts.append(f"of {value['support']['description']}")
+        elif isinstance(value, Mapping):
             parts.append(f"{value['function']}" if "function" in value else describe_config(value))
         else:
             parts.append(f"{name.replace('_', ' ')} {number(value)}")

@@ -44,6 +44,7 @@ def info(
         names = about["feature_names_in"]
         pairs = {
             "estimator": about["estimator"],
+            **_steps(about.get("pipeline")),
             "rows": f"{about['n_rows']:,}",
             "target": notes.get("target") or "not recorded",
             "inputs": ", ".join(names) if names else f"{about['n_features_in']}, without names",
@@ -66,6 +67,13 @@ def info(
             if notes.get(name):
                 pairs[name.replace("_", " ")] = str(notes[name])
         show_pairs(str(model), pairs)
+
+
+def _steps(pipeline: dict[str, Any] | None) -> dict[str, str]:
+    """What comes before the model in a pipeline."""
+    if pipeline is None:
+        return {}
+    return {"steps": ", ".join([*(step["type"] for step in pipeline["steps"]), pipeline["estimator"]])}
 
 
 def _one_variance(about: dict[str, Any]) -> bool:

@@ -35,6 +35,10 @@ class Source:
     extras: dict[str, str]
     """Columns with more data per row, by what the library calls them."""
     drop: bool
+    ones: tuple[str, ...] = ()
+    """What the fit had per row and the table lacks, and counts as 1."""
+    pipeline: Any = None
+    """What the model is the last step of, where there are others before it."""
 
     def chunks(self) -> Iterator[pd.DataFrame]:
         """All columns of the table, some rows at a time."""
@@ -64,14 +68,21 @@ class Source:
         columns = {name: numbers(frame, name, path) for name in [*self.inputs, *self.extras.values()]}
         keep = complete_rows({**columns, **(more or {})}, path, self.drop)
         inputs = pd.DataFrame({name: columns[name][keep] for name in self.inputs})
-        named = hasattr(self.model, "feature_names_in_")
+        whole = self.model if self.pipeline is None else self.pipeline
+        named = hasattr(whole, "feature_names_in_")
         if named:
-            inputs.columns = pd.Index(self.model.feature_names_in_)
+            inputs.columns = pd.Index(whole.feature_names_in_)
         extras = {extra: columns[name][keep] for extra, name in self.extras.items()}
         for extra, values in extras.items():
             numbered = frame.index[keep].to_numpy()
             check_extra(self.model.likelihood_, extra, values, numbered, path, self.extras[extra])
-        return keep, inputs if named else inputs.to_numpy(), extras
+        extras |= {extra: np.ones(int(keep.sum())) for extra in self.ones}  # said already, so not forgotten
+        X = inputs if named else inputs.to_numpy()
+        if self.pipeline is not None:
+            from npvi.estimators.pipeline import transformed
+
+            X = transformed(self.pipeline, X)
+        return keep, X, extras
 
 
 def check_target(likelihood: Any, y: NDArray, rows: NDArray, path: Path, name: str) -> None:
@@ -137,6 +148,7 @@ def open_model(
     extras : columns with more data per row, None where not given.
     as_in_the_fit : take those of the fit where they are there and no other is given.
     """
+    from npvi.estimators.predicting import forgotten
     from npvi.io.persistence import describe, load
 
     model, notes = load(path), describe(path)["notes"]
@@ -165,4 +177,6 @@ def open_model(
                 f"{before} {_WITHOUT[extra]}",
                 style="yellow",
             )
-    return Source(model, notes, source, names, found, drop)
+    ones = tuple(extra for extra in forgotten(model, found) if notes.get(extra))
+    last, pipeline = (model.steps[-1][1], model) if hasattr(model, "steps") else (model, None)
+    return Source(last, notes, source, names, found, drop, ones, pipeline)

@@ -157,7 +157,7 @@ def run_demo(rows: int = 20_000, seed: int = 0, side: int = 150) -> DemoResult:
     seconds["score"] = time.perf_counter() - clock
     clock = time.perf_counter()
     grid = _grid(side)
-    on_map = model.predict_dist(grid)
+    on_map = model.predict_dist(grid, exposure=1.0)
     truth = survey.surface(grid)
     scores["correlation_on_map"] = float(np.corrcoef(on_map.latent_mean, truth)[0, 1])
     seconds["map"] = time.perf_counter() - clock
@@ -207,7 +207,7 @@ def _calibration_of_npvi(model: GPRegressor, survey: Survey, held_out: NDArray[n
     sparse = clone(model).set_params(**settings)
     sparse.fit(survey.places[~held_out], survey.counts[~held_out], exposure=survey.hours[~held_out])
     places = survey.places[held_out]
-    return _calibration(sparse.predict_dist(places), survey.surface(places))
+    return _calibration(sparse.predict_dist(places, exposure=1.0), survey.surface(places))
 
 
 def _learned(model: GPRegressor) -> dict[str, tuple[list[float], float]]:

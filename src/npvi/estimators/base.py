@@ -31,11 +31,12 @@ from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
 from npvi.estimators.predicting import Predicts, per_row
 from npvi.estimators.settings import neighbors
+from npvi.estimators.summary import Summary
 from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
 from npvi.inference import Data, Start, Trend
 from npvi.learning.objective import Model
-from npvi.learning.standard_errors import TWO_SIDED, parameter_table
+from npvi.learning.standard_errors import TWO_SIDED, parameter_table, with_smoothness
 from npvi.learning.table import Table
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.posteriors import Posterior
@@ -303,6 +304,9 @@ class BaseGP(Predicts, BaseEstimator):
     def summary(self, standard_errors: bool = False) -> pd.DataFrame:
         """Hyper-parameters and coefficients of the mean, one row each: value, standard error, and a 95 % interval.
 
+        The smoothness of a `Matern` is among them, without the latter two. ``summary().attrs`` has the model's
+        ``likelihood``, its number of ``rows`` and its ``bound``, which are shown above the table.
+
         Where hyper-parameters were integrated over, these are of their posterior: the error is the root mean square
         about the value, on its own scale, and the interval is symmetric on that of learning (the logarithm, for
         positive numbers).
@@ -320,11 +324,18 @@ class BaseGP(Predicts, BaseEstimator):
         with threads(self.n_jobs):
             weak, wanted = self.hyperprior == "weak", standard_errors and not known
             rows = parameter_table(table, model, self._said, self.prior_.graph, start, wanted, weak)
+        rows = with_smoothness(rows, self.kernel_, self.prior_.X)
         rows = [{**row, **known.get(row["parameter"], {})} for row in rows]
         for name, (value, error) in self._coefficients().items():
             ends = {"lower": value - TWO_SIDED * error, "upper": value + TWO_SIDED * error}
             rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error, **ends})
-        return pd.DataFrame(rows).set_index("parameter")
+        found = Summary(pd.DataFrame(rows).set_index("parameter"))
+        found.attrs = {
+            "likelihood": repr(self.likelihood_),
+            "rows": int(self.graph_.n_points),
+            "bound": float(self.elbo_),
+        }
+        return found
 
     def _fitted_model(self) -> Model:
         """Everything that defines the model that was fitted."""

@@ -125,7 +125,8 @@ def task_of(
     check_settings(model)
     names = getattr(model, "feature_names_in_", None)
     coords = columns_of(model.coords, names, X.shape[1])
-    kernel, likelihood, nugget, said = plain_parts(model.kernel, model._likelihood(), model.nugget, len(coords))
+    inputs = None if names is None else [str(names[column]) for column in coords]
+    kernel, likelihood, nugget, said = plain_parts(model.kernel, model._likelihood(), model.nugget, len(coords), inputs)
     if model.hyper == "integrate" and isinstance(likelihood, Softmax):
         raise ValueError("hyper='integrate' doesn't go with three or more labels: use hyper='plug-in', or 'auto'")
     y = likelihood.check_response(y)

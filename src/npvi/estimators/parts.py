@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -28,9 +29,11 @@ def check_nugget(nugget: Any) -> None:
 
 
 def plain_parts(
-    kernel: Any, likelihood: Likelihood, nugget: Any, n_inputs: int
+    kernel: Any, likelihood: Likelihood, nugget: Any, n_inputs: int, names: Sequence[str] | None = None
 ) -> tuple[Kernel, Likelihood, float | None, dict[str, Parameter]]:
     """Kernel, likelihood and nugget with plain numbers inside, and what the user said about those, by full name.
+
+    `names` are those of the kernel's inputs, by which it may call them.
 
     Raises
     ------
@@ -45,7 +48,7 @@ def plain_parts(
     >>> nugget, said["nugget"].fixed
     (0.1, True)
     """
-    plain_kernel, said = unwrapped(as_kernel(kernel), "kernel")
+    plain_kernel, said = unwrapped(as_kernel(kernel).with_numbered_columns(names), "kernel")
     plain_likelihood, more = unwrapped(likelihood, "likelihood")
     plain_kernel.validate(n_inputs)
     plain_likelihood.validate()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,13 @@ from npvi.estimators import validation
 from npvi.likelihoods import Likelihood
 from npvi.predictive.base import Predictive
 
-__all__ = ["Predicts", "PredictsNumbers", "per_row"]
+__all__ = ["ROW", "Predicts", "PredictsNumbers", "forgotten", "per_row"]
+
+ROW = ("exposure", "trials", "noise_variance", "censored")
+"""What there may be per row besides the response."""
+#: what a prediction means without it. Measurements without an error of their own can't be asked for otherwise, and of a
+#: censored response it is the true value that is predicted
+_WITHOUT = {"exposure": "every row counts as exposure 1", "trials": "every row counts as one trial"}
 
 
 def per_row(exposure: Any, trials: Any, noise_variance: Any, censored: Any) -> dict[str, Any]:
@@ -25,10 +33,23 @@ def per_row(exposure: Any, trials: Any, noise_variance: Any, censored: Any) -> d
     return {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
 
 
+def forgotten(model: Any, given: Mapping[str, Any]) -> list[str]:
+    """What a model was fitted with, and responses at new rows depend on, but isn't given there."""
+    fitted = getattr(model, "_row_of_fit", ())
+    return [name for name in _WITHOUT if name in fitted and given.get(name) is None]
+
+
 class Predicts:
     """An estimator whose `_predictive` gives the predictive distribution of checked rows."""
 
     likelihood_: Likelihood
+    #: scikit-learn passes these on where its metadata routing is on, without being asked
+    __metadata_request__fit: ClassVar[dict[str, Any]] = dict.fromkeys(ROW, True)
+
+    @property
+    def _row_of_fit(self) -> tuple[str, ...]:
+        """What there was per row of the training data besides the response."""
+        return tuple(getattr(getattr(self, "data_", None), "row", ()))
 
     def predict_dist(
         self,
@@ -43,7 +64,8 @@ class Predicts:
         Parameters
         ----------
         X : (rows, d) array or DataFrame of pandas or polars.
-        exposure, trials, noise_variance, censored : data per row, as in ``fit``.
+        exposure, trials, noise_variance, censored : data per row, as in ``fit``. A warning says where `exposure` or
+            `trials` were given there and aren't here; ``exposure=1.0`` is for predictions per unit.
 
         Returns
         -------
@@ -55,7 +77,15 @@ class Predicts:
         """
         check_is_fitted(self, "posterior_")
         X = validation.check_inputs(self, X, reset=False)
-        row = self.likelihood_.check_row(per_row(exposure, trials, noise_variance, censored), len(X))
+        given = per_row(exposure, trials, noise_variance, censored)
+        for name in forgotten(self, given):
+            warnings.warn(
+                f"the model was fitted with {name}, and none is given here: {_WITHOUT[name]}. Give {name}=…, or "
+                f"{name}=1.0 if that is what you want",
+                UserWarning,
+                stacklevel=2,
+            )
+        row = self.likelihood_.check_row(given, len(X))
         return self._predictive(X, row)
 
     def log_score(
@@ -83,6 +113,9 @@ class Predicts:
 class PredictsNumbers(Predicts, RegressorMixin):
     """One whose responses are numbers: a regressor of scikit-learn."""
 
+    __metadata_request__predict: ClassVar[dict[str, Any]] = dict.fromkeys(ROW, True)
+    __metadata_request__score: ClassVar[dict[str, Any]] = dict.fromkeys(ROW, True)
+
     def predict(
         self,
         X: Any,
@@ -95,3 +128,19 @@ class PredictsNumbers(Predicts, RegressorMixin):
         """Mean of the response at each row of X; with `return_std` also its standard deviation."""
         dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
         return (dist.mean, dist.std) if return_std else dist.mean
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        trials: Any = None,
+        noise_variance: Any = None,
+        censored: Any = None,
+    ) -> float:
+        """R² of the means, scikit-learn's score of regressors: 1 is best, 0 is that of a constant."""
+        from sklearn.metrics import r2_score  # which takes long to import
+
+        mean = self.predict(X, exposure=exposure, trials=trials, noise_variance=noise_variance, censored=censored)
+        return float(r2_score(y, mean, sample_weight=sample_weight))

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from npvi.config import parameter_config, to_config
 from npvi.io.archive import ModelFileError
+from npvi.io.steps import pack_step
 from npvi.kernels import as_kernel
 from npvi.likelihoods import as_likelihood
 from npvi.likelihoods.families.softmax import Softmax
@@ -19,10 +21,12 @@ from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors.nngp import FACTORS
 from npvi.priors.structure import InducingPoints
 
-__all__ = ["ARRAYS", "COMPANION", "ESTIMATORS", "HYPER", "NOISE", "RECOGNIZER", "pack", "prefixes"]
+__all__ = ["ARRAYS", "COMPANION", "ESTIMATORS", "HYPER", "NOISE", "RECOGNIZER", "STEP", "pack", "prefixes"]
 
 ESTIMATORS = ("GPRegressor", "GPClassifier", "VaryingNoiseRegressor")
 """What can be saved."""
+STEP = "step_{}_"
+"""What stands before the names of the arrays of a step of a pipeline."""
 NOISE = "noise_model_"
 """What stands before the names of the arrays of a model of the noise."""
 RECOGNIZER = "recognizer"
@@ -57,6 +61,8 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
     """
     from npvi import __version__
 
+    if isinstance(model, Pipeline):
+        return _pack_pipeline(model, notes)
     name = type(model).__name__
     if name not in ESTIMATORS or not type(model).__module__.startswith("npvi."):
         raise ModelFileError(f"only {', '.join(ESTIMATORS[:-1])} and {ESTIMATORS[-1]} can be saved, not {name}")
@@ -134,6 +140,21 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
 
 def _same(one: np.ndarray | None, other: np.ndarray) -> bool:
     return one is not None and one.dtype == other.dtype and np.array_equal(one, other)
+
+
+def _pack_pipeline(pipeline: Pipeline, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The file of the model at its end, with the steps before it; as a "Pipeline", which older versions refuse."""
+    last, model = pipeline.steps[-1]
+    if isinstance(model, Pipeline):
+        raise ModelFileError("a pipeline in a pipeline cannot be saved: make one of both")
+    metadata, arrays = pack(model, notes)
+    steps = []
+    for number, (name, step) in enumerate(pipeline.steps[:-1]):
+        about, more = pack_step(name, step)
+        steps.append(about)
+        arrays |= {STEP.format(number) + key: array for key, array in more.items()}
+    whole = {"steps": steps, "last": last, "estimator": metadata["estimator"]}
+    return {**metadata, "estimator": "Pipeline", "pipeline": whole}, arrays
 
 
 def _pack_both(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

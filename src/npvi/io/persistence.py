@@ -19,7 +19,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
 
     Parameters
     ----------
-    model : GPRegressor, VaryingNoiseRegressor or GPClassifier, fitted
+    model : GPRegressor, VaryingNoiseRegressor, GPClassifier, or a Pipeline of transformers and one of these, fitted
     path : str or path
     notes : mapping of JSON's own types, optional
         Kept in the file for `describe`, such as the names of the columns that the model was fitted from.
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = N
 
     Returns
     -------
-    GPRegressor, VaryingNoiseRegressor or GPClassifier
+    GPRegressor, VaryingNoiseRegressor, GPClassifier or Pipeline
 
     Raises
     ------

@@ -17,7 +17,8 @@ from npvi.graph import Graph
 from npvi.inference import Data, Trend
 from npvi.inference.families.full import dense_posterior
 from npvi.io.checks import check_arrays
-from npvi.io.packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, prefixes
+from npvi.io.packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, STEP, prefixes
+from npvi.io.steps import unpack_step
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.linalg import Triangular
 from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
@@ -48,6 +49,8 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     """
     from npvi import estimators  # which knows `save`
 
+    if "pipeline" in metadata:
+        return _unpack_pipeline(metadata, arrays, custom)
     if "noise" in metadata:
         return _unpack_both(metadata, arrays, custom)
     name = metadata["estimator"]
@@ -95,8 +98,22 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     if name == "GPClassifier":
         labels = arrays["classes"]
         model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
-    model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1])[-1]
+    names = metadata["feature_names_in"]
+    inputs = None if names is None else [names[column] for column in arrays["coords"]]
+    model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1], inputs)[-1]
     return model
+
+
+def _unpack_pipeline(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
+    """A model and the steps before it."""
+    from npvi.estimators import Pipeline
+
+    about = metadata["pipeline"]
+    rest = {key: value for key, value in metadata.items() if key != "pipeline"} | {"estimator": about["estimator"]}
+    prefixes_of_steps = [STEP.format(number) for number in range(len(about["steps"]))]
+    steps: list[Any] = [unpack_step(step, _after(p, arrays)) for step, p in zip(about["steps"], prefixes_of_steps)]
+    own = {key: array for key, array in arrays.items() if not key.startswith(tuple(prefixes_of_steps))}
+    return Pipeline([*steps, (str(about["last"]), unpack(rest, own, custom))])
 
 
 def _hyper(about: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Hyper:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -64,6 +64,14 @@ class Kernel(Parametrised):
                 value.validate(n_inputs)
             elif name not in self.static:
                 check_positive(self, name)
+
+    def with_numbered_columns(self, names: Sequence[str] | None) -> Kernel:
+        """The same kernel, with column numbers where it has names of columns; `names` are those of the inputs that it
+        sees, None where they have none."""
+        inside = {key: value for key, value in self.get_params(deep=False).items() if isinstance(value, Kernel)}
+        numbered = {key: kernel.with_numbered_columns(names) for key, kernel in inside.items()}
+        changed = {key: kernel for key, kernel in numbered.items() if kernel is not inside[key]}
+        return self.replace(**changed) if changed else self
 
     def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
         """The kernels that this one is made of, or itself where it is of a piece."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +25,9 @@ class Subset(Kernel):
     ----------
     kernel : Kernel
         Sees ``len(columns)`` inputs.
-    columns : int or sequence of int
-        Column numbers, counted from 0.
+    columns : int, str or sequence of them
+        Numbers of columns, counted from 0, or their names, where the model gets a table that has names. Where the model
+        has `coords`, the kernel sees those alone, in that order.
 
     Examples
     --------
@@ -38,33 +40,64 @@ class Subset(Kernel):
 
     static = ("columns",)
 
-    def __init__(self, kernel: Kernel, columns: int | Sequence[int]) -> None:
+    def __init__(self, kernel: Kernel, columns: int | str | Sequence[int | str]) -> None:
         self.kernel = kernel
         self.columns = columns
 
     @property
-    def columns(self) -> tuple[int, ...]:
+    def columns(self) -> tuple[int | str, ...]:
         """The columns that the kernel sees."""
         return self._columns
 
     @columns.setter
-    def columns(self, columns: int | Sequence[int]) -> None:
+    def columns(self, columns: int | str | Sequence[int | str]) -> None:
         # A tuple, because it is part of the pytree's structure and so must be hashable. One that is a tuple
         # already is kept as it is: scikit-learn's clone insists on getting back the very object that it
         # passed.
         if not isinstance(columns, tuple):
-            columns = tuple(np.atleast_1d(columns).tolist())
-        self._columns: tuple[int, ...] = columns
+            given: Any = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else columns
+            columns = tuple(column.item() if isinstance(column, np.generic) else column for column in given)
+        self._columns: tuple[int | str, ...] = columns
 
     def __call__(self, x: jax.Array, z: jax.Array) -> jax.Array:
-        columns = np.asarray(self.columns)
+        columns = np.asarray(self._numbers)
         return self.kernel(x[columns], z[columns])
 
-    def validate(self, n_inputs: int) -> None:
+    @property
+    def _numbers(self) -> list[int]:
+        """The columns, which must be numbers by now."""
+        named = [column for column in self.columns if isinstance(column, str)]
+        if named:
+            raise ValueError(
+                f"Subset: there is no column {named[0]!r}, because the inputs have no names; give numbers, or fit a "
+                "DataFrame"
+            )
         try:
-            columns = [operator.index(column) for column in self.columns]
+            return [operator.index(column) for column in self.columns]  # type: ignore[arg-type]
         except TypeError:
-            raise ValueError(f"Subset: columns must be whole numbers, got {self.columns!r}") from None
+            raise ValueError(f"Subset: columns must be whole numbers or names, got {self.columns!r}") from None
+
+    def with_numbered_columns(self, names: Sequence[str] | None) -> Kernel:
+        if names is None:
+            return self
+        known = {str(name): number for number, name in enumerate(names)}
+        unknown = [column for column in self.columns if isinstance(column, str) and column not in known]
+        if unknown:
+            raise ValueError(
+                f"Subset: there is no column {unknown[0]!r} among the inputs of the kernel, which are "
+                f"{', '.join(known)}"
+            )
+        columns = tuple(known[column] if isinstance(column, str) else column for column in self.columns)
+        inner = None
+        if all(isinstance(column, int) and 0 <= column < len(names) for column in columns):
+            inner = [str(names[column]) for column in columns]
+        kernel = self.kernel.with_numbered_columns(inner)
+        return (
+            self if columns == self.columns and kernel is self.kernel else self.replace(kernel=kernel, columns=columns)
+        )
+
+    def validate(self, n_inputs: int) -> None:
+        columns = self._numbers
         wrong = [column for column in columns if not 0 <= column < n_inputs]
         if wrong or not columns or len(set(columns)) < len(columns):
             raise ValueError(
@@ -74,10 +107,10 @@ class Subset(Kernel):
         self.kernel.validate(len(columns))
 
     def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
-        yield from self.kernel.parts(np.ascontiguousarray(X[:, list(self.columns)]), f"{name}kernel__")
+        yield from self.kernel.parts(np.ascontiguousarray(X[:, self._numbers]), f"{name}kernel__")
 
     def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
-        inner = self.kernel.frames(np.ascontiguousarray(X[:, list(self.columns)]))
+        inner = self.kernel.frames(np.ascontiguousarray(X[:, self._numbers]))
         return {(*self.columns, key): frame for key, frame in inner.items()}
 
 
@@ -109,6 +142,9 @@ class Sphere(Kernel):
 
     def __call__(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return self.kernel(_on_sphere(x), _on_sphere(z))
+
+    def with_numbered_columns(self, names: Sequence[str] | None) -> Kernel:
+        return self  # what is inside sees three coordinates that have no names
 
     def validate(self, n_inputs: int) -> None:
         if n_inputs < 2:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,14 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph
 from npvi.inference.families.base import Start
+from npvi.kernels import Kernel, Matern
 from npvi.learning.learner import Learner
 from npvi.learning.objective import Model, information
 from npvi.learning.space import SearchSpace
 from npvi.learning.table import Table
 from npvi.parameters import Parameter
 
-__all__ = ["TWO_SIDED", "parameter_table"]
+__all__ = ["TWO_SIDED", "parameter_table", "with_smoothness"]
 
 TWO_SIDED = 1.96
 """Standard deviations to either side that hold 95 % of a normal distribution."""
@@ -56,11 +56,31 @@ def parameter_table(
     return rows
 
 
+def with_smoothness(rows: list[dict[str, Any]], kernel: Kernel, X: NDArray[np.float64]) -> list[dict[str, Any]]:
+    """The same rows, with the smoothness of each `Matern` of a kernel after its other numbers.
+
+    >>> from npvi.kernels import Matern
+    >>> rows = [{"parameter": "kernel__variance", "value": 1.0}, {"parameter": "mean__constant", "value": 0.0}]
+    >>> [row["parameter"] for row in with_smoothness(rows, Matern(smoothness=1.5), np.zeros((1, 1)))]
+    ['kernel__variance', 'kernel__smoothness', 'mean__constant']
+    """
+    for part in kernel.parts(X[:1]):
+        if isinstance(part.kernel, Matern):
+            smoothness = 1.5 if part.kernel.smoothness is None else part.kernel.smoothness  # where none is learned
+            nothing = dict.fromkeys(("standard_error", "lower", "upper"), np.nan)
+            named = {"parameter": f"kernel__{part.name}smoothness", "value": float(smoothness), **nothing}
+            place = [row["parameter"] for row in rows].index(f"kernel__{part.name}variance") + 1
+            rows = [*rows[:place], named, *rows[place:]]
+    return rows
+
+
 def _standard_errors(
     learner: Learner, table: Table, model: Model, space: SearchSpace, graph: Graph, start: Start | None
 ) -> NDArray[np.float64]:
     """Of what is learned, on the scale of z, from second derivatives of the objective."""
-    objective = learner.objective(table, replace(graph, order=np.arange(len(table))), start, careful=True)
+    # with the graph's own order, by which each row has its random numbers: those of the fit
+    unsorted = table.take(np.argsort(graph.order))
+    objective = learner.objective(unsorted, graph, start, careful=True)
     values, vectors = np.linalg.eigh(information(objective, model, space, 0.05))
     # a direction that the data say nothing about has a standard error of 10 on the scale of z: about anything
     return np.sqrt((vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
@@ -22,7 +22,7 @@ class Likelihood(Parametrised):
     A subclass needs `support`, `log_prob`, `conditional_mean`, `conditional_variance`, `cdf` and `sample`;
     the expectations, the predictive distribution, its quantiles and its scores follow. Methods that begin
     with ``expected_`` or ``marginal_`` are closed forms: they replace the numerical integral where they do
-    not return None.
+    not return None. A function log p(y | f) becomes a likelihood without a class: `npvi.likelihoods.Custom`.
 
     Examples
     --------
@@ -50,6 +50,14 @@ class Likelihood(Parametrised):
     """How far learning takes some of them: beyond, the noise is as good as of another kind, or as good as none."""
     links: ClassVar[dict[str, Link]] = {}
     """The choices for a parameter called `link`, where there is one."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if cls is Likelihood and (args or kwargs):
+            raise TypeError(
+                "Likelihood is the base class of likelihoods and takes no arguments; for a function log p(y | f) of "
+                "your own write npvi.likelihoods.Custom(log_prob, params)"
+            )
+        return super().__new__(cls)
 
     # -- what p(y | f) is like; a subclass sets a plain attribute, or a property where it depends on parameters
     # ---------------------------------------------------------------------------------------------------------

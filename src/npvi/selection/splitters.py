@@ -116,8 +116,9 @@ class LeaveLocationOut(BaseCrossValidator):
     n_splits : int, optional
         Number of folds, to which locations are dealt from the one with most rows down, each to the fold with fewest
         rows. By default each location is a fold of its own.
-    columns : int, str or sequence of them, optional
-        The coordinates among the columns of X; all columns unless given. Names need a DataFrame.
+    columns : int, str or sequence of them
+        The coordinates among the columns of X. Names need a DataFrame. May be left out where there are one or two
+        columns: among more there may be covariates, and a year or a temperature is no part of a location.
 
     Examples
     --------
@@ -152,6 +153,8 @@ class LeaveLocationOut(BaseCrossValidator):
             yield from _folds(location, self.n_splits, None)
 
     def _locations(self, X: Any) -> NDArray[np.int64]:
+        if self.columns is None:
+            _check_few_columns(X)
         location = number_places(_coordinates(X, self.columns))
         found = int(location.max()) + 1
         needed = 2 if self.n_splits is None else check_count("n_splits", self.n_splits, 2)
@@ -161,6 +164,16 @@ class LeaveLocationOut(BaseCrossValidator):
                 + (f"n_splits={needed}: choose fewer folds" if self.n_splits is not None else "the two that folds need")
             )
         return location
+
+
+def _check_few_columns(X: Any) -> None:
+    shape = np.shape(X)
+    if len(shape) == 2 and shape[1] > 2:
+        names = f" ({', '.join(map(str, X.columns))})" if hasattr(X, "columns") else ""
+        raise ValueError(
+            f"X has {shape[1]} columns{names}, and LeaveLocationOut can't know which of them are the location: say it "
+            f"by columns=, such as columns=[0, 1], or columns=range({shape[1]}) for all of them"
+        )
 
 
 def _coordinates(X: Any, columns: Any) -> NDArray[np.float64]:

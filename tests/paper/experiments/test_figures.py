@@ -120,6 +120,22 @@ def test_chosen_length_scales_and_the_papers(figures, tmp_path):
         assert hollow == [LENGTH_SCALES[method][size] for size in sizes]
 
 
+def test_figures_say_how_many_splits_there_are_not_how_many_were_planned(figures, tmp_path):
+    store = Store(tmp_path / "cells")
+    for cell in table_cells(PLAN, "nightlight", "paper"):
+        if cell.seed == 0:
+            store.put(cell, table_result(cell))
+    draw(store, PLAN, tmp_path)
+    said = [" ".join(text.get_text() for text in figure.axes[0].texts) for figure in figures]
+    assert len(said) == 3
+    for text in said:
+        assert "one split" in text
+        assert "per split" not in text
+    store.put(table_cells(PLAN, "nightlight", "paper")[-1], table_result(table_cells(PLAN, "nightlight", "paper")[-1]))
+    draw(store, PLAN, tmp_path)
+    assert "mean and standard error of 1 to 2 splits" in " ".join(t.get_text() for t in figures[3].axes[0].texts)
+
+
 def test_every_line_is_seen_to_its_end(figures, tmp_path):
     store = Store(tmp_path / "cells")
     starts, ends = {"svgp": 500.0, "savigp": 3.0, "dgp": 3.0}, {"svgp": 2.0, "savigp": 2.5, "dgp": 90.0}

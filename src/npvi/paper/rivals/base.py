@@ -49,6 +49,10 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
     verbose: int
     posterior_: InducingPosterior
 
+    @property
+    def _row_of_fit(self) -> tuple[str, ...]:
+        return getattr(self, "_row_names", ())
+
     # -- fitting ------------------------------------------------------------------------------------------------------
 
     def fit(
@@ -84,6 +88,7 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
         model, said = self._model(X.shape[1])
         y = model.likelihood.check_response(y)
         row = model.likelihood.check_row(per_row(exposure, trials, noise_variance, censored), len(y), y)
+        self._row_names = tuple(row)
         model = self._start(model, X, y, row)
         data = Data(model.likelihood, y, row)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
@@ -120,7 +125,11 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
     def _model(self, n_inputs: int) -> tuple[Model, dict[str, Parameter]]:
         """The model with plain numbers inside, and what the user said about those."""
         kernel, likelihood, nugget, said = plain_parts(
-            self.kernel, as_likelihood(self.likelihood), self.nugget, n_inputs
+            self.kernel,
+            as_likelihood(self.likelihood),
+            self.nugget,
+            n_inputs,
+            getattr(self, "feature_names_in_", None),
         )
         assert nugget is not None  # as `_check_settings` knows
         return Model(kernel, nugget, likelihood), said

@@ -56,7 +56,7 @@ def draw_chosen(store: Store, plan: Plan, data: str, folder: Path) -> Path | Non
     axes[0].set_ylabel("length scale (logarithmic)")
     small, large = min(plan.length_scales), max(plan.length_scales)
     axes[0].set_ylim(small / 1.35, large * 1.35)
-    splits = "a mark per split" if len(plan.seeds) > 1 else "one split"
+    splits = "one split" if of_splits(results) == "one split" else "a mark per split"
     below = f"{splits}, all candidates ticked" + ("; hollow: the paper's choice" if data == "bird_counts" else "")
     title(axes[0], f"{DATA[data][0]}: the length scale that each method chose on validation rows", below)
     return save(figure, folder / f"length-scale-{data.replace('_', '-')}.png")
@@ -77,7 +77,8 @@ def draw_scores(store: Store, plan: Plan, data: str, folder: Path) -> Path | Non
     highest = limit(axis, every, [curve[:, 1].min() for curve in curves.values()])
     for (method, size), curve in curves.items():
         _draw_curve(axis, method, size, plan, curve, "" if curve[:, 1].min() <= highest else " (off the scale)")
-    below = f"lower is better; {of_splits(plan)}" + ("" if np.isinf(highest) else "; far larger ones are off the scale")
+    off = "" if np.isinf(highest) else "; far larger ones are off the scale"
+    below = f"lower is better; {of_splits(results)}{off}"
     plain_ticks(axis.xaxis, plan.length_scales)
     axis.set(xlabel="length scale (logarithmic)", ylabel="negative log density per validation row")
     axis.legend(frameon=False, fontsize=9.5, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=3.2)

@@ -46,7 +46,7 @@ def draw(store: Store, plan: Plan, data: str, folder: Path) -> Path | None:
     there = marks if tables["tuned"] else dict(list(marks.items())[:2])
     key_to_marks(axis, there, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderpad=0.0)
     axis.set_ylabel("negative log density per test row")
-    below = f"lower is better; {of_splits(plan).replace('mean', 'mean and standard error')}"
+    below = f"lower is better; {of_splits(*tables.values()).replace('mean', 'mean and standard error')}"
     if any(map(_was_cut, (*tables["paper"].values(), *tables["tuned"].values()))):
         below += "; †: the time ended"
     title(axis, f"{DATA[data][0]}: test scores of all methods", below)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from npvi.paper.experiments.methods import RIVALS
-from npvi.paper.experiments.plan import Plan
 from npvi.paper.experiments.store import Cell, Store
 
 __all__ = ["Number", "Results", "by_number", "finished", "letter", "of_splits"]
@@ -40,6 +39,14 @@ def letter(method: str) -> str:
     return "M" if method in RIVALS else "K"
 
 
-def of_splits(plan: Plan) -> str:
-    """What a number is the mean of."""
-    return f"mean of {len(plan.seeds)} splits" if len(plan.seeds) > 1 else "one split"
+def of_splits(*tables: Results) -> str:
+    """What a number is the mean of: the splits that are there, which may be fewer than the plan has.
+
+    >>> of_splits({("npvi", 10): [{}], ("full", 10): [{}]}), of_splits({("npvi", 10): [{}], ("full", 10): [{}, {}]})
+    ('one split', 'mean of 1 to 2 splits')
+    """
+    counts = [len(found) for results in tables for found in results.values()]
+    few, many = min(counts), max(counts)
+    if many == 1:
+        return "one split"
+    return f"mean of {many} splits" if few == many else f"mean of {few} to {many} splits"

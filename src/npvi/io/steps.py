@@ -1,0 +1,102 @@
+"""The steps of a pipeline before its model, as plain data: settings, and the numbers that were fitted."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from npvi.io.archive import ModelFileError
+
+__all__ = ["STEPS", "pack_step", "unpack_step"]
+
+STEPS = {
+    "MaxAbsScaler": "sklearn.preprocessing",
+    "MinMaxScaler": "sklearn.preprocessing",
+    "Normalizer": "sklearn.preprocessing",
+    "PCA": "sklearn.decomposition",
+    "PolynomialFeatures": "sklearn.preprocessing",
+    "QuantileTransformer": "sklearn.preprocessing",
+    "RobustScaler": "sklearn.preprocessing",
+    "StandardScaler": "sklearn.preprocessing",
+}
+"""Transformers that can be saved, and where they are; no file can name another one."""
+_PASS = "passthrough"
+#: what an object of Python is in JSON, where JSON has no such kind
+_KINDS = {"tuple": tuple, "numpy": np.float64}
+
+
+def pack_step(name: str, step: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A fitted transformer as JSON and arrays.
+
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> about, arrays = pack_step("scale", StandardScaler().fit([[0.0], [2.0]]))
+    >>> about["type"], arrays["mean_"].tolist()
+    ('StandardScaler', [1.0])
+    """
+    if step is None or step == _PASS:
+        return {"name": name, "type": _PASS}, {}
+    kind = type(step).__name__
+    if STEPS.get(kind) is None or not type(step).__module__.startswith(STEPS[kind] + "."):
+        raise ModelFileError(
+            f"the step {name!r} cannot be saved: it is a {kind}, and files of models hold {', '.join(STEPS)}. "
+            "Transform the inputs before the model, or save the last step alone, pipeline[-1].save(path)"
+        )
+    parameters = step.get_params(deep=False)
+    fitted = {key: value for key, value in vars(step).items() if key not in parameters}
+    arrays = {key: value for key, value in fitted.items() if isinstance(value, np.ndarray) and value.dtype != object}
+    names = fitted.get("feature_names_in_")
+    rest = {key: value for key, value in fitted.items() if key not in arrays and key != "feature_names_in_"}
+    about = {
+        "name": name,
+        "type": kind,
+        "parameters": {key: _to_json(name, key, value) for key, value in parameters.items()},
+        "fitted": {key: _to_json(name, key, value) for key, value in rest.items()},
+        "feature_names_in": None if names is None else [str(column) for column in names],
+    }
+    return about, arrays
+
+
+def unpack_step(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[str, BaseEstimator | str]:
+    """A transformer, and its name, from what `pack_step` made of it."""
+    if about["type"] == _PASS:
+        return str(about["name"]), _PASS
+    if about["type"] not in STEPS:
+        raise ValueError(f"it has a step of the type {about['type']!r}, which this version does not know")
+    kind = getattr(importlib.import_module(STEPS[about["type"]]), about["type"])
+    parameters = {key: _from_json(value) for key, value in about["parameters"].items()}
+    unknown = sorted(set(parameters) - set(kind._get_param_names()))
+    if unknown:
+        raise ValueError(f"its step {about['name']!r} has the setting {unknown[0]!r}, which scikit-learn doesn't know")
+    step = kind(**parameters)
+    fitted = {**{key: _from_json(value) for key, value in about["fitted"].items()}, **arrays}
+    for key, value in fitted.items():
+        if not key.isidentifier() or key.startswith("__") or hasattr(kind, key):
+            raise ValueError(f"its step {about['name']!r} has the attribute {key!r}, which isn't one of numbers")
+        setattr(step, key, value)
+    if about["feature_names_in"] is not None:
+        step.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
+    return str(about["name"]), step
+
+
+def _to_json(step: str, name: str, value: Any) -> Any:
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
+    if isinstance(value, np.floating):
+        return {"numpy": float(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return {"tuple": [_to_json(step, name, item) for item in value]}
+    raise ModelFileError(f"the step {step!r} cannot be saved: its {name} is a {type(value).__name__}, {value!r}")
+
+
+def _from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, inside),) = value.items()
+    if isinstance(inside, list):
+        inside = [_from_json(item) for item in inside]
+    return _KINDS[kind](inside)

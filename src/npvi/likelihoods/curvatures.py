@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from npvi.batching import map_rows
+from npvi.likelihoods import in_numpy
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.expectations import at_once, by_rules, grid_sums, has_closed_form
+from npvi.likelihoods.expectations import at_once, by_rules, closed_slopes, grid_sums, has_closed_form
 
 __all__ = ["Curvatures", "curvatures"]
 
@@ -57,13 +58,19 @@ def curvatures(
     [4.0, -2.0, -2.0, 0.0, -2.0]
     """
     row = row or {}
+    slopes = closed_slopes(likelihood, y, mean, np.square(sd), row)
+    if slopes is not None:
+        value, first, second, third, fourth = slopes
+        # ∂/∂s = s ∂²/∂m²
+        return Curvatures(value, first, sd * second, second, sd * third, second + sd**2 * fourth)
     leaves, structure = jax.tree.flatten(likelihood)
     if has_closed_form(structure, len(leaves)):
         function = partial(_closed_form, structure, leaves)
         return Curvatures(*map_rows(function, (y, mean, sd), row, results=6, largest=at_once(len(y))))
     columns = (y, mean, np.square(sd))
     functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
-    return Curvatures(*by_rules(likelihood, functions, columns, row, coarse, 6))
+    few = partial(in_numpy.curvatures, likelihood) if in_numpy.has(likelihood, "log_prob_slopes") else None
+    return Curvatures(*by_rules(likelihood, functions, columns, row, coarse, 6, few))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -46,10 +46,10 @@ def parameter_gradient(
     {}
     """
     names = [name for name in likelihood.get_params(deep=False) if name not in likelihood.static]
-    leaves, structure = jax.tree.flatten(likelihood)
     learned = [name for name in names if name not in likelihood.held]
     if not learned:
         return {}
+    leaves, structure = jax.tree.flatten(likelihood)
     row = row or {}
     weight = np.ones(len(y)) if weight is None else weight
     totals = [np.zeros(np.shape(leaf)) for leaf in leaves]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from npvi.batching import map_rows
+from npvi.likelihoods import in_numpy
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.expectations import by_rules, nodes_needed
 
@@ -25,6 +26,8 @@ def conditional_moments(
     >>> conditional_moments(Bernoulli(), np.zeros(1))
     (array([0.5]), array([0.25]))
     """
+    if in_numpy.has(likelihood, "conditional_moments"):
+        return in_numpy.conditional(likelihood, f, row or {})
     leaves, structure = jax.tree.flatten(likelihood)
     mean, variance = map_rows(partial(_conditional, structure, leaves), (f,), row or {}, results=2)
     return mean, variance
@@ -48,7 +51,8 @@ def predictive_moments(
         return closed
     leaves, structure = jax.tree.flatten(likelihood)
     functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
-    first, second = by_rules(likelihood, functions, (mean, variance), row, coarse=False, results=2)
+    few = partial(in_numpy.moments, likelihood) if in_numpy.has(likelihood, "conditional_moments") else None
+    first, second = by_rules(likelihood, functions, (mean, variance), row, coarse=False, results=2, few=few)
     return first, second
 
 

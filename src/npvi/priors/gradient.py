@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.compiling import compiled
+from npvi.compiling import compiled, inner
 from npvi.kernels import Stationary, evaluate
 from npvi.kernels.compiled import NO_FORMULA, formula_of
 from npvi.parallel import over_chunks
@@ -195,7 +195,7 @@ def _add_squares(start, stop, rows, parents, b, d, functions, weights, in_weight
                 in_weights[z, i] += functions[j, s] * e[s]
 
 
-@compiled
+@inner
 def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, A, u, p):
     """u and p of a group. Overwrites the blocks A."""
     K = parents.shape[1]

@@ -11,15 +11,17 @@ __all__ = ["compiled", "compiled_without_nan", "inner", "inner_reordered", "inne
 #: Cached on disk; without the interpreter's lock, for `npvi.parallel.over_chunks`; x/0 is inf, as in NumPy; and without
 #: a C interface, which nobody calls and which takes a twentieth of the time to compile.
 _SETTINGS: Any = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+#: For what only other compiled loops call, never Python: to take arrays from Python is a third of what a small one
+#: compiles.
+_INNER: Any = {**_SETTINGS, "no_cpython_wrapper": True}
 
 compiled: Any = njit(**_SETTINGS)
-#: what only other compiled loops call, never Python: to take arrays from Python is a third of what a small one compiles
-inner: Any = njit(**_SETTINGS, no_cpython_wrapper=True)
+inner: Any = njit(**_INNER)
 #: for sums whose terms may be added in any order, several at a time
 _REORDERED = {"reassoc", "contract", "nsz"}
 reordered: Any = njit(**_SETTINGS, fastmath=_REORDERED)
-inner_reordered: Any = njit(**_SETTINGS, fastmath=_REORDERED, no_cpython_wrapper=True)
+inner_reordered: Any = njit(**_INNER, fastmath=_REORDERED)
 #: for numbers none of which is NaN: largest and smallest are then vector instructions
 _WITHOUT_NAN = {"nnan", "nsz"}
 compiled_without_nan: Any = njit(**_SETTINGS, fastmath=_WITHOUT_NAN)
-inner_without_nan: Any = njit(**_SETTINGS, fastmath=_WITHOUT_NAN, no_cpython_wrapper=True)
+inner_without_nan: Any = njit(**_INNER, fastmath=_WITHOUT_NAN)

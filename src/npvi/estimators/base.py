@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -42,6 +41,9 @@ from npvi.posteriors import Posterior
 from npvi.predicting import Predicts, per_row
 from npvi.predictive import Predictive
 from npvi.priors import Prior
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BaseGP"]
 
@@ -322,6 +324,8 @@ class BaseGP(Predicts, BaseEstimator):
         for name, (value, error) in self._coefficients().items():
             ends = {"lower": value - TWO_SIDED * error, "upper": value + TWO_SIDED * error}
             rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error, **ends})
+        import pandas as pd  # a slow import, needed only here
+
         return pd.DataFrame(rows).set_index("parameter")
 
     def _fitted_model(self) -> Model:

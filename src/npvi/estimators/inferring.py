@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from npvi import progress
 from npvi.inference import FAMILIES, Data, MeanFunction, Start, fit_posterior
-from npvi.inference.stochastic import SGD, fit_stochastic
+from npvi.inference.stochastic import SGD
 from npvi.likelihoods.softmax import Softmax
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def _by_gradients(
         raise ValueError(
             "optimizer='sgd' is for one latent function, and three or more labels have one each: use optimizer='closed'"
         )
+    from npvi.inference.stochastic import fit_stochastic  # which needs JAX and optax
+
     settings = SGD() if model.optimizer == "sgd" else model.optimizer
 
     def report(numbers: dict[str, float]) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterator
 from numbers import Real
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from npvi.checks import check_positive
+from npvi.lazy import jax
 from npvi.parameters import Parametrised
 
 __all__ = ["Frame", "Kernel", "Part"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.kernels.base import Kernel
+from npvi.lazy import jax, jnp
 
 __all__ = ["Custom"]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Hashable, Iterator, Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.kernels.base import Frame, Kernel, Part
+from npvi.lazy import jax, jnp
 
 __all__ = ["EARTH_RADIUS", "Sphere", "Subset"]
 

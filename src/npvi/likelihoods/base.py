@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 
 from npvi.checks import check_positive
+from npvi.lazy import jax
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
 from npvi.likelihoods.thresholds import Threshold

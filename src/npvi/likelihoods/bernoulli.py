@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from scipy import special
 
+from npvi.lazy import jax
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.logistic_normal import expected_softplus

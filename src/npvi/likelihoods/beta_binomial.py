@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
 from npvi.compiling import compiled
+from npvi.lazy import jax, jnp
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.binomial import check_trials
 from npvi.likelihoods.links import PROBABILITY

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 from scipy import special
 
+from npvi.lazy import jax
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.log_gamma import log_binomial

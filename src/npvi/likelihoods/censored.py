@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from npvi.lazy import jax, jnp
 from npvi.likelihoods.gaussian import Gaussian
 from npvi.likelihoods.lognormal import LogNormal
 from npvi.likelihoods.normal import log_normal_cdf

@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from npvi.lazy import jax, jnp, when_jax_is_there
 from npvi.likelihoods import custom_marginals as marginals
 from npvi.likelihoods import custom_sums as sums
 from npvi.likelihoods.base import Likelihood
@@ -32,8 +31,10 @@ class _OwnTree(Likelihood):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # past `Parametrised`, which would register them in the usual way
         super(Parametrised, cls).__init_subclass__(**kwargs)
-        jax.tree_util.register_pytree_node(
-            cls, lambda obj: _flatten(obj), lambda static, leaves: _unflatten(cls, static, leaves)
+        when_jax_is_there(
+            lambda: jax.tree_util.register_pytree_node(
+                cls, lambda obj: _flatten(obj), lambda static, leaves: _unflatten(cls, static, leaves)
+            )
         )
 
 

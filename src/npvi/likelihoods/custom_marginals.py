@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
 
+from npvi.lazy import jnp
 from npvi.likelihoods import responses
 from npvi.likelihoods.custom_sums import below_by_table, map_f, map_table, moments_by_table, place_of, table_of
 from npvi.likelihoods.expectations import groups

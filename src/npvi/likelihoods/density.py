@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.batching import map_rows
+from npvi.lazy import jax, jit, jnp
 from npvi.likelihoods import in_numpy
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.expectations import groups
@@ -94,7 +93,7 @@ def _integrand(likelihood: Likelihood, y: jax.Array, m: jax.Array, v: jax.Array,
     return lambda t: likelihood.log_prob(y, m + t, **row) - 0.5 * t**2 / v
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _interval(
     structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: jax.Array, start: jax.Array, row: dict
 ) -> tuple:
@@ -176,7 +175,7 @@ def reach(above: Callable, inside: jax.Array, width: jax.Array) -> jax.Array:
     return jax.lax.while_loop(coarse, halve, (inner, outer, 60))[1]
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _integral(
     structure: Any,
     leaves: list,

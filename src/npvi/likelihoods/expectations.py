@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.batching import map_rows
+from npvi.lazy import jax, jit, jnp
 from npvi.likelihoods import in_numpy
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.grid import Grid, grid, grid_tiers, local_resolution
@@ -75,13 +74,14 @@ def expectations(
     slopes = None if rule is not None else closed_slopes(likelihood, *columns, row)
     if slopes is not None:
         return Expectations(slopes[0], slopes[1], -slopes[2])
-    leaves, structure = jax.tree.flatten(likelihood)
-    if rule is None and has_closed_form(structure, len(leaves)):
-        function = partial(_closed_form, structure, leaves)
-        return Expectations(*map_rows(function, columns, row, results=3, largest=at_once(len(y))))
-    if rule is not None:
-        return Expectations(*map_rows(partial(_by_rule, structure, leaves, *rule), columns, row, results=3))
-    functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
+    if rule is not None or not in_numpy.has(likelihood, "expected_slopes"):
+        leaves, structure = jax.tree.flatten(likelihood)
+        if rule is not None:
+            return Expectations(*map_rows(partial(_by_rule, structure, leaves, *rule), columns, row, results=3))
+        if has_closed_form(structure, len(leaves)):
+            function = partial(_closed_form, structure, leaves)
+            return Expectations(*map_rows(function, columns, row, results=3, largest=at_once(len(y))))
+    functions = (_by_rule, _by_grid)
     few = partial(in_numpy.expectations, likelihood) if in_numpy.has(likelihood, "log_prob_slopes") else None
     return Expectations(*by_rules(likelihood, functions, columns, row, coarse, 3, few))
 
@@ -112,7 +112,9 @@ def by_rules(
     results: int,
     few: Callable[..., Any] | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """``function(*rule, *columns, row)`` by the rule that each mean and variance (the last two columns) ask for.
+    """``function(structure, leaves, *rule, *columns, row)`` by the rule that each mean and variance ask for.
+
+    Those are the last two columns.
 
     The first function takes a `Rule`, the second a `Grid`; `few`, in NumPy, a `Rule` where rows are too few to compile
     for.
@@ -124,7 +126,8 @@ def by_rules(
         if few is not None and not isinstance(rule, Grid) and len(arrays[0]) <= in_numpy.FEW:
             part = few(*rule, *arrays, some)
         else:
-            function = partial(functions[isinstance(rule, Grid)], *rule)
+            leaves, structure = jax.tree.flatten(likelihood)
+            function = partial(functions[isinstance(rule, Grid)], structure, leaves, *rule)
             part = map_rows(function, arrays, some, results=results, largest=_AT_ONCE)
         for whole, values in zip(out, part):
             whole[chosen] = values
@@ -177,7 +180,7 @@ def has_closed_form(structure: Any, n_leaves: int) -> bool:
     return jax.eval_shape(value, [one] * n_leaves, one, one, one) is not None
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _closed_form(structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: jax.Array, row: dict) -> tuple:
     likelihood = jax.tree.unflatten(structure, leaves)
 
@@ -188,7 +191,7 @@ def _closed_form(structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: ja
     return values, in_mean, -2.0 * in_variance
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_rule(
     structure: Any,
     leaves: list,
@@ -221,7 +224,7 @@ def _by_rule(
     return total, in_mean, -in_sd / sd
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_grid(structure: Any, leaves: list, *arguments: Any) -> tuple:
     v = arguments[-2]
     total, first, second = grid_sums(structure, 3, leaves, *arguments)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from npvi.lazy import jax, jnp
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.scales import SMALLEST, exp_moments
 from npvi.likelihoods.support import POSITIVE

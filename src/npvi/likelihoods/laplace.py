@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import erf
 from scipy import special
 
+from npvi.lazy import erf, jax, jnp
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.scales import robust_noise_variance, spread
 from npvi.likelihoods.support import REAL

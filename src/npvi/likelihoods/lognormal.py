@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from npvi.lazy import jax, jnp
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.gaussian import normal_log_density
 from npvi.likelihoods.scales import log_variance

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from npvi.lazy import jax, jnp
 from npvi.likelihoods.links import softplus
 from npvi.likelihoods.log_gamma import log_rising
 from npvi.likelihoods.logistic_normal import expected_softplus

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr, ndtr
 from scipy import special
 
+from npvi.lazy import jax, jnp, log_ndtr, ndtr
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.support import Support
 from npvi.parameters import Interval

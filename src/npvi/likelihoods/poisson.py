@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special
 
+from npvi.lazy import gammaln, jax, jnp
 from npvi.likelihoods.rates import Rates
 from npvi.likelihoods.thresholds import Threshold
 

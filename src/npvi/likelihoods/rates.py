@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from npvi.lazy import jax, jnp
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.links import RATE, rate_bend
 from npvi.likelihoods.support import COUNTS

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from npvi.lazy import jax, jnp
 from npvi.likelihoods.density import reach
 from npvi.likelihoods.support import Support
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
 from scipy import special
 
 from npvi.batching import map_rows
+from npvi.lazy import jax, jit, jnp, logsumexp
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.log_gamma import stirling_remainder
@@ -162,7 +160,7 @@ class _Unnormalised(Tweedie):
         return None
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _normalisers(structure: Any, leaves: list, y: jax.Array) -> tuple:
     return (jax.vmap(jax.tree.unflatten(structure, leaves)._normaliser)(y),)
 

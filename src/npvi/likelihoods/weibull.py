@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special
 
+from npvi.lazy import gammaln, jax, jnp
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.scales import SMALLEST, exp_moments, log_variance
 from npvi.likelihoods.support import POSITIVE

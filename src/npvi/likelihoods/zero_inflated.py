@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from npvi.lazy import jax, jnp
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.density import predictive_log_prob
 from npvi.likelihoods.moments import predictive_moments

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from npvi.lazy import jax, jit, jnp
 from npvi.precision import float64
 from npvi.priors.gradient import PriorGradient
 from npvi.priors.low_rank import LowRank
@@ -94,7 +92,7 @@ def _pulled_back(
     return jax.tree.unflatten(structure, totals)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _pull_back(
     structure: Any, leaves: list, X: jax.Array, Z: jax.Array, in_cross: jax.Array, in_own: jax.Array
 ) -> list:

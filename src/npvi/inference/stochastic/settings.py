@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import optax
 
 from npvi.parameters import Parametrised
-from npvi.training import OPTIMIZERS, named_optimizer
+
+if TYPE_CHECKING:
+    import optax
 
 __all__ = ["SGD", "GradientSettings", "is_count"]
 
@@ -60,6 +61,10 @@ class GradientSettings(Parametrised):
 
     def validate(self) -> None:
         """Raise ValueError where a setting is not allowed."""
+        import optax  # slow imports, and models that are fitted by closed forms never need them
+
+        from npvi.training import OPTIMIZERS
+
         known = isinstance(self.optimizer, str) and self.optimizer in OPTIMIZERS
         if not (known or isinstance(self.optimizer, optax.GradientTransformation)):
             names = ", ".join(map(repr, OPTIMIZERS))
@@ -82,6 +87,8 @@ class GradientSettings(Parametrised):
         """The optimiser, for so many steps in all."""
         if not isinstance(self.optimizer, str):
             return self.optimizer
+        from npvi.training import named_optimizer  # a slow import
+
         return named_optimizer(self.optimizer, self._rate, steps if self._decays else None)
 
     @property

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from numba import njit
+from numba.core import event
+
+from npvi import progress
 
 __all__ = ["compiled", "compiled_without_nan", "inner", "inner_reordered", "inner_without_nan", "reordered"]
 
@@ -25,3 +28,22 @@ inner_reordered: Any = njit(**_INNER, fastmath=_REORDERED)
 _WITHOUT_NAN = {"nnan", "nsz"}
 compiled_without_nan: Any = njit(**_SETTINGS, fastmath=_WITHOUT_NAN)
 inner_without_nan: Any = njit(**_INNER, fastmath=_WITHOUT_NAN)
+
+
+class _Announcement(event.Listener):
+    """Reports, once in a process, that loops are being compiled: the first fit takes so much longer than the second."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: Any) -> None:
+        # a loop that is found on disk never comes here; pool threads have nobody to report to, and leave it to the next
+        if not self.said and progress.is_watched() and event.data["dispatcher"].py_func.__module__.startswith("npvi."):
+            self.said = True
+            progress.report("compiling loops, which are kept on disk for the next time")
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcement())

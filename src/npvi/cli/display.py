@@ -152,7 +152,9 @@ class _Bar:
         self._where = ""
 
     def __call__(self, stage: str, numbers: Mapping[str, float]) -> None:
-        if stage == "grid":
+        if stage.startswith("compiling"):  # a line that stays, where the bar's own is written over
+            self._bar.console.print(f"{stage[0].upper()}{stage[1:]}", highlight=False)
+        elif stage == "grid":
             self._where = f"{int(numbers['combination'])} of {int(numbers['of'])}: "
             self._iteration, self._done = 0, 0.0
         elif stage == "noise":

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -45,6 +44,9 @@ from npvi.predictive.mixture import MixturePredictive
 from npvi.priors import Prior
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BaseGP"]
 

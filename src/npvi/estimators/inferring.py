@@ -56,6 +56,7 @@ def _by_gradients(
         raise ValueError(
             "optimizer='sgd' is for one latent function, and three or more labels have one each: use optimizer='closed'"
         )
+
     settings = SGD() if model.optimizer == "sgd" else model.optimizer
 
     def report(numbers: dict[str, float]) -> None:

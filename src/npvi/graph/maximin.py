@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from npvi.graph.tree import Tree
+from npvi.runtime.compiling import compiled_without_nan, inner_without_nan
 
 __all__ = ["maximin_order"]
 
@@ -90,11 +90,7 @@ def _eight_by_eight(tree: Tree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rounded, np.concatenate(farthest), np.cumsum([0, *sizes[:-1]])
 
 
-# No number here is NaN; saying so lets the compiler use vector instructions for largest and smallest.
-_compiled = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-
-
-@_compiled
+@compiled_without_nan
 def _tournament(
     blocks: np.ndarray,
     gaps: np.ndarray,
@@ -127,9 +123,8 @@ def _tournament(
     for count in range(len(picked)):
         picked[count] = pick
         gaps[pick // size, pick % size] = -1.0
-        point = chosen[count]
         for c in range(dimension):
-            point[c] = blocks[pick // size, c, pick % size]
+            chosen[count, c] = blocks[pick // size, c, pick % size]
         queue[0] = 0
         end = 1
         for level in range(levels):
@@ -137,9 +132,10 @@ def _tournament(
             for at in range(begin[level], begin[level + 1]):
                 node = np.int64(queue[at])
                 group = offsets[level] + node
-                near[:] = 0.0
+                for j in range(lanes):
+                    near[j] = 0.0
                 for c in range(dimension):
-                    x = point[c]
+                    x = chosen[count, c]
                     for j in range(lanes):
                         below, above = boxes[group, 0, c, j] - x, x - boxes[group, 1, c, j]
                         gap = below if below > above else above
@@ -196,7 +192,7 @@ def _tournament(
     return len(picked)
 
 
-@_compiled
+@inner_without_nan
 def _take_note(
     leaf: np.int64,
     blocks: np.ndarray,
@@ -210,7 +206,8 @@ def _take_note(
     _, dimension, size = blocks.shape
     for w in range(n_waiting[leaf]):
         number = waiting[leaf, w]
-        distances[:] = 0.0
+        for k in range(size):
+            distances[k] = 0.0
         for c in range(dimension):
             x = chosen[number, c]
             for k in range(size):
@@ -222,7 +219,7 @@ def _take_note(
     return _largest(gaps, leaf)
 
 
-@_compiled
+@inner_without_nan
 def _largest(values: np.ndarray, row: np.int64) -> float:
     largest = -1.0
     for k in range(values.shape[1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from npvi.graph.search import Arranged, search
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["nearest_parents", "paper_parents", "sort_rows"]
@@ -52,8 +52,8 @@ def paper_parents(arranged: Arranged, k: int) -> np.ndarray:
     return parents
 
 
-@compiled
-def _sort_ascending(row: np.ndarray, size: int) -> None:
+@inner
+def sort_ascending(row: np.ndarray, size: int) -> None:
     """Insertion sort: rows are short."""
     for i in range(1, size):
         value = row[i]
@@ -67,7 +67,7 @@ def _sort_ascending(row: np.ndarray, size: int) -> None:
 @compiled
 def sort_rows(start: int, stop: int, parents: np.ndarray) -> None:
     for i in range(start, stop):
-        _sort_ascending(parents[i], min(i, parents.shape[1]))
+        sort_ascending(parents[i], min(i, parents.shape[1]))
 
 
 @compiled
@@ -122,7 +122,7 @@ def _trim(
             if near[i, j] < i:
                 own[size] = near[i, j]
                 size += 1
-        _sort_ascending(own, size)
+        sort_ascending(own, size)
         a, b, count = 0, pointer[i], 0
         while count < k and (a < size or b < pointer[i + 1]):
             if b == pointer[i + 1] or (a < size and own[a] <= source[b]):
@@ -157,4 +157,4 @@ def _top_up(
             if not known:
                 parents[i, chosen] = earlier[m, j]
                 chosen += 1
-        _sort_ascending(parents[i], wanted)
+        sort_ascending(parents[i], wanted)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["LEAF_SIZE", "Tree", "build_tree"]
@@ -113,7 +113,7 @@ def _split(
                 top += 2
 
 
-@compiled
+@inner
 def _select(points: np.ndarray, rows: np.ndarray, lo: int, hi: int, middle: int, c: int) -> None:
     """Reorder [lo, hi) so that no point before `middle` exceeds one from `middle` on in coordinate c."""
     dimension = points.shape[1]

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from npvi.parameters import Parametrised
 from npvi.runtime.checks import check_positive
+from npvi.runtime.lazy import jax
 
 __all__ = ["Frame", "Kernel", "Part"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-import jax
 import numpy as np
 
 from npvi.kernels.base import Frame, Kernel, Part
+from npvi.runtime.lazy import jax
 
 __all__ = ["Product", "Scaled", "Sum"]
 

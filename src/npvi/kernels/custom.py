@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.kernels.base import Kernel
 from npvi.parameters import OwnParameters, check_mapping
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["Custom"]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 
 from npvi.kernels.base import Kernel
 from npvi.kernels.stationary import Stationary
 from npvi.runtime.batching import map_rows
+from npvi.runtime.lazy import jax, jit
 
 __all__ = ["diagonal", "evaluate", "evaluate_distances", "matrix"]
 
 _LARGEST = 2**17
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _pairs(structure: Any, leaves: list, X: jax.Array, Z: jax.Array) -> tuple[jax.Array]:
     return (jax.vmap(jax.tree.unflatten(structure, leaves))(X, Z),)
 
@@ -49,7 +49,7 @@ def evaluate(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return map_rows(partial(_pairs, structure, leaves), (X, Z), largest=_LARGEST)[0]
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _distances(structure: Any, leaves: list, r2: jax.Array) -> tuple[jax.Array]:
     kernel = jax.tree.unflatten(structure, leaves)
     return (kernel.variance * kernel.correlation(r2),)

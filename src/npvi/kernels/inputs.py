@@ -6,11 +6,10 @@ import operator
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.kernels.base import Frame, Kernel, Part
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["EARTH_RADIUS", "Sphere", "Subset"]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.kernels.base import Frame, Kernel
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["Constant", "Linear"]
 

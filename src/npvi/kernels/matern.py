@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
-
 from npvi.kernels.stationary import Stationary, safe_sqrt
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["SMOOTHNESS", "Matern", "Matern12", "Matern32", "Matern52"]
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
-
 from npvi.kernels.stationary import Stationary
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["RationalQuadratic"]
 

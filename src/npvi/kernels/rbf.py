@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-
 from npvi.kernels.stationary import Stationary
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["RBF"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-import jax
 import numpy as np
 
 from npvi.likelihoods.families.thresholds import Threshold
@@ -12,6 +11,7 @@ from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised
 from npvi.runtime.checks import check_positive
+from npvi.runtime.lazy import jax
 
 __all__ = ["Likelihood"]
 
@@ -127,6 +127,22 @@ class Likelihood(Parametrised):
     def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
         """Parameters to start learning from, by name, from moments of the data alone; what is not named stays."""
         return {}
+
+    # -- the same in NumPy, for arrays, where it is written out: nothing then needs to be compiled
+    # ---------------------------------------------------------------------------------------------
+
+    def log_prob_slopes(self, y: np.ndarray, f: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """log p(y | f) and its first two derivatives in f."""
+        raise NotImplementedError
+
+    def conditional_moments(self, f: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+        """E[y | f] and Var[y | f]."""
+        raise NotImplementedError
+
+    def expected_slopes(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[Any, ...] | None:
+        """`expected_log_prob` and its first four derivatives in m, arrays or numbers. Those in v follow by the heat
+        equation, ∂/∂v = ½ ∂²/∂m²."""
+        return None
 
     # -- closed forms under f ~ N(m, v), where there are any
     # ----------------------------------------------------------

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr, ndtr
 from scipy import special
+
+from npvi.runtime.lazy import custom_jvp, jax, jnp, log_ndtr, ndtr
 
 __all__ = ["PROBABILITY", "RATE", "Link", "rate_bend", "softplus"]
 
@@ -36,13 +35,13 @@ class Link:
 # The formulas below share exp(−|f|), which makes them several times faster than those of jax.nn where both
 # are needed. Their derivatives are given because autodiff stumbles over the kinks of |f| and max(f, 0) at f =
 # 0.
-@jax.custom_jvp
+@custom_jvp()
 def _sigmoid(f: jax.Array) -> jax.Array:
     small = jnp.exp(-jnp.abs(f))
     return jnp.where(f < 0.0, small, 1.0) / (1.0 + small)
 
 
-@jax.custom_jvp
+@custom_jvp()
 def softplus(f: jax.Array) -> jax.Array:
     """log(1 + exp(f))."""
     return jnp.maximum(f, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(f)))
@@ -63,7 +62,7 @@ def _inverse_softplus(mean: np.ndarray) -> np.ndarray:
 
 
 RATE = {
-    "exp": Link("exp", jnp.exp, lambda f: f, np.exp, np.log),
+    "exp": Link("exp", lambda f: jnp.exp(f), lambda f: f, np.exp, np.log),
     "softplus": Link("softplus", softplus, _log_softplus, lambda f: np.logaddexp(0.0, f), _inverse_softplus),
 }
 """Links to a positive mean."""

@@ -53,7 +53,7 @@ def _substitute(rows, parents, neighbors, values, diagonal, key, x, column, last
     total, noise = np.empty(32, np.float32), np.empty(32, np.float32)
     work, bits = np.empty(32, np.float32), np.empty(32, np.int32)
     for i in range(len(diagonal)):
-        first, end = ends_of(parents, i)
+        first, end = ends_of(parents, np.uintp(i))
         combine_32(values, neighbors, first, end, x, column, total)  # type: ignore[call-arg]
         normal_numbers(key, rows[i], noise, work, bits)
         inverse = np.float32(1.0 / diagonal[i])

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from npvi.linalg.lanes import combine_8, spread_8
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inner
 
 __all__ = ["count_of", "dot", "ends_of", "solve", "transpose_dot", "transpose_solve"]
 
 
-@compiled
+@inner
 def _combine(values, rows, start, stop, x, a, b, total):
     """total[:b−a] = Σ values[e] · x[rows[e], a:b] over start ≤ e < stop."""
     r = a
@@ -27,7 +27,7 @@ def _combine(values, rows, start, stop, x, a, b, total):
         r += 1
 
 
-@compiled
+@inner
 def _add(values, rows, start, stop, what, x, a, b):
     """x[rows[e], a:b] += values[e] · what[:b−a] for start ≤ e < stop."""
     r = a
@@ -40,7 +40,7 @@ def _add(values, rows, start, stop, what, x, a, b):
         r += 1
 
 
-@compiled
+@inner
 def count_of(parents, i):
     """How many parents i has."""
     k = parents.shape[1]
@@ -49,10 +49,10 @@ def count_of(parents, i):
     return k
 
 
-@compiled
+@inner
 def ends_of(parents, i):
     """Where the parents of i begin and end among those of all points in a row, as numbers without a sign."""
-    first = np.uintp(i) * np.uintp(parents.shape[1])
+    first = i * np.uintp(parents.shape[1])
     return first, first + np.uintp(count_of(parents, i))
 
 
@@ -60,8 +60,8 @@ def ends_of(parents, i):
 def dot(start, stop, parents, rows, values, diagonal, x, y):
     total = np.empty(x.shape[1])
     for i in range(start, stop):
-        first, last = ends_of(parents, i)
-        _combine(values, rows, first, last, x, 0, len(total), total)
+        first, last = ends_of(parents, np.uintp(i))
+        _combine(values, rows, first, last, x, np.int64(0), len(total), total)
         for r in range(len(total)):
             y[i, r] = diagonal[i] * x[i, r] + total[r]
 
@@ -69,7 +69,7 @@ def dot(start, stop, parents, rows, values, diagonal, x, y):
 @compiled
 def transpose_dot(parents, rows, values, diagonal, x, y, a, b):
     for i in range(len(diagonal)):
-        first, last = ends_of(parents, i)
+        first, last = ends_of(parents, np.uintp(i))
         for r in range(a, b):
             y[i, r] += diagonal[i] * x[i, r]
         _add(values, rows, first, last, x[i, a:b], y, a, b)
@@ -80,7 +80,7 @@ def solve(start, stop, order, parents, rows, values, diagonal, x, a, b):
     total = np.empty(b - a)
     for t in range(start, stop):
         i = order[t]
-        first, last = ends_of(parents, i)
+        first, last = ends_of(parents, np.uintp(i))
         _combine(values, rows, first, last, x, a, b, total)
         for r in range(a, b):
             x[i, r] = (x[i, r] - total[r - a]) / diagonal[i]
@@ -90,7 +90,7 @@ def solve(start, stop, order, parents, rows, values, diagonal, x, a, b):
 def transpose_solve(parents, rows, values, diagonal, y, a, b):
     less = np.empty(b - a)
     for i in range(len(diagonal) - 1, -1, -1):
-        first, last = ends_of(parents, i)
+        first, last = ends_of(parents, np.uintp(i))
         for r in range(a, b):
             y[i, r] /= diagonal[i]
             less[r - a] = -y[i, r]

@@ -62,6 +62,43 @@ def _fill(start, stop, rows, keys, first, numbers):
                 numbers[i, c - first] = row[c - 32 * block]
 
 
+# Coefficients of single precision, as constants: to convert each inside the loop would triple its time to compile.
+#: (log(1 + t) − t) / t², fitted by least squares
+_LOG = tuple(
+    np.float32(c)
+    for c in (-0.100550547, 0.161563978, -0.172427595, 0.199101835, -0.249715507, 0.333346039, -0.500003159)
+)
+#: Giles' polynomials for erf⁻¹, near 0 and far from it
+_NEAR = tuple(
+    np.float32(c)
+    for c in (
+        2.81022636e-08,
+        3.43273939e-07,
+        -3.5233877e-06,
+        -4.39150654e-06,
+        0.00021858087,
+        -0.00125372503,
+        -0.00417768164,
+        0.246640727,
+        1.50140941,
+    )
+)
+_FAR = tuple(
+    np.float32(c)
+    for c in (
+        -0.000200214257,
+        0.000100950558,
+        0.00134934322,
+        -0.00367342844,
+        0.00573950773,
+        -0.0076224613,
+        0.00943887047,
+        1.00167406,
+        2.83297682,
+    )
+)
+
+
 @compiled
 def normal_numbers(key, row, out, work, bits):
     """Write the 32 numbers of a row into `out`; `work` (float32) and `bits` (int32) are room for 32 each.
@@ -70,6 +107,9 @@ def normal_numbers(key, row, out, work, bits):
     number is that with p beyond it: √2 erf⁻¹(1 − 2p), by Giles' polynomials (Approximating the erfinv function, GPU
     Computing Gems, 2011) in w = −log 4p(1−p), right to about 10⁻⁶. Every loop compiles to vector instructions.
     """
+    b0, b1, b2, b3, b4, b5, b6 = _LOG
+    n0, n1, n2, n3, n4, n5, n6, n7, n8 = _NEAR
+    f0, f1, f2, f3, f4, f5, f6, f7, f8 = _FAR
     one = np.float32(1.0)
     place = np.uint64(32 * row)
     for r in range(32):
@@ -89,35 +129,35 @@ def normal_numbers(key, row, out, work, bits):
     for r in range(32):
         exponent = np.int32(bits[r] << np.int32(24)) >> np.int32(24)
         t = work[r] - one
-        bend = np.float32(-0.100550547)  # (log(1 + t) − t) / t², fitted by least squares
-        bend = bend * t + np.float32(0.161563978)
-        bend = bend * t + np.float32(-0.172427595)
-        bend = bend * t + np.float32(0.199101835)
-        bend = bend * t + np.float32(-0.249715507)
-        bend = bend * t + np.float32(0.333346039)
-        bend = bend * t + np.float32(-0.500003159)
+        bend = b0
+        bend = bend * t + b1
+        bend = bend * t + b2
+        bend = bend * t + b3
+        bend = bend * t + b4
+        bend = bend * t + b5
+        bend = bend * t + b6
         work[r] = -(t + t * t * bend + np.float32(exponent) * np.float32(0.6931471805599453))
     for r in range(32):
         w = work[r]
         c = w - np.float32(2.5)
-        near = np.float32(2.81022636e-08)
-        near = near * c + np.float32(3.43273939e-07)
-        near = near * c + np.float32(-3.5233877e-06)
-        near = near * c + np.float32(-4.39150654e-06)
-        near = near * c + np.float32(0.00021858087)
-        near = near * c + np.float32(-0.00125372503)
-        near = near * c + np.float32(-0.00417768164)
-        near = near * c + np.float32(0.246640727)
-        near = near * c + np.float32(1.50140941)
+        near = n0
+        near = near * c + n1
+        near = near * c + n2
+        near = near * c + n3
+        near = near * c + n4
+        near = near * c + n5
+        near = near * c + n6
+        near = near * c + n7
+        near = near * c + n8
         c = np.sqrt(max(w, np.float32(0.0))) - np.float32(3.0)
-        far = np.float32(-0.000200214257)
-        far = far * c + np.float32(0.000100950558)
-        far = far * c + np.float32(0.00134934322)
-        far = far * c + np.float32(-0.00367342844)
-        far = far * c + np.float32(0.00573950773)
-        far = far * c + np.float32(-0.0076224613)
-        far = far * c + np.float32(0.00943887047)
-        far = far * c + np.float32(1.00167406)
-        far = far * c + np.float32(2.83297682)
+        far = f0
+        far = far * c + f1
+        far = far * c + f2
+        far = far * c + f3
+        far = far * c + f4
+        far = far * c + f5
+        far = far * c + f6
+        far = far * c + f7
+        far = far * c + f8
         size = (near if w < np.float32(5.0) else far) * out[r] * np.float32(1.4142135623730951)
         out[r] = size if bits[r] >= 0 else -size

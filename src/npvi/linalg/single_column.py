@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from npvi.linalg.many_columns import count_of
-from npvi.runtime.compiling import compiled, reordered
+from npvi.runtime.compiling import compiled, inner_reordered
 
 __all__ = ["dot", "gram_dot", "solve", "transpose_dot", "transpose_solve"]
 
 
-@reordered
+@inner_reordered
 def _collect(parents, edges, i, x):
     """Σ_s edges[i, s] · x[parents[i, s]]."""
     total = 0.0
@@ -26,14 +26,14 @@ def _collect(parents, edges, i, x):
 @compiled
 def dot(start, stop, parents, edges, diagonal, x, y):
     for i in range(start, stop):
-        y[i] = diagonal[i] * x[i] + _collect(parents, edges, i, x)
+        y[i] = diagonal[i] * x[i] + _collect(parents, edges, np.uintp(i), x)
 
 
 @compiled
 def transpose_dot(parents, edges, diagonal, x, y):
     for i in range(len(diagonal)):
         y[i] += diagonal[i] * x[i]
-        for s in range(count_of(parents, i)):
+        for s in range(count_of(parents, np.uintp(i))):
             y[np.uintp(parents[i, s])] += edges[i, s] * x[i]
 
 
@@ -42,9 +42,9 @@ def gram_dot(start, stop, parents, edges, diagonal, x):
     """What rows `start` to `stop` of T add to TᵀT x."""
     y = np.zeros(len(x))
     for i in range(start, stop):
-        value = diagonal[i] * x[i] + _collect(parents, edges, i, x)
+        value = diagonal[i] * x[i] + _collect(parents, edges, np.uintp(i), x)
         y[i] += diagonal[i] * value
-        for s in range(count_of(parents, i)):
+        for s in range(count_of(parents, np.uintp(i))):
             y[np.uintp(parents[i, s])] += edges[i, s] * value
     return y
 
@@ -53,7 +53,7 @@ def gram_dot(start, stop, parents, edges, diagonal, x):
 def solve(start, stop, order, parents, edges, diagonal, x):
     for t in range(start, stop):
         i = order[t]
-        x[i] = (x[i] - _collect(parents, edges, i, x)) / diagonal[i]
+        x[i] = (x[i] - _collect(parents, edges, np.uintp(i), x)) / diagonal[i]
 
 
 @compiled
@@ -61,5 +61,5 @@ def transpose_solve(parents, edges, diagonal, x):
     for i in range(len(diagonal) - 1, -1, -1):
         value = x[i] / diagonal[i]
         x[i] = value
-        for s in range(count_of(parents, i)):
+        for s in range(count_of(parents, np.uintp(i))):
             x[np.uintp(parents[i, s])] -= edges[i, s] * value

@@ -12,7 +12,7 @@ from npvi.graph import Graph
 from npvi.linalg.lanes import LANES, solve_last
 from npvi.linalg.triangular import Triangular
 from npvi.linalg.zero_fill import scratch
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["LowerHalf", "lower_half"]
@@ -92,7 +92,7 @@ def lower_half(root: Triangular) -> LowerHalf:
     return LowerHalf(graph, counts, ends, columns, values)
 
 
-@compiled
+@inner
 def _sort(values, start, stop):
     """Sort values[start:stop] (Shell's method: for a hundred numbers as fast as NumPy's, and compiled in no time)."""
     for gap in (1750, 701, 301, 132, 57, 23, 10, 4, 1):
@@ -117,7 +117,7 @@ def _multiply(start, stop, order, parents, child_ptr, child_row, child_slot, dia
     counts = np.empty(stop - start, dtype=np.int64)
     columns = np.empty(bound, dtype=np.int32)
     values = np.empty(bound, dtype=np.float64)
-    filled = 0
+    filled = np.int64(0)  # a plain 0 would compile `_sort` for 0 by itself
     for t in range(start, stop):
         i = order[t]
         first = filled
@@ -212,7 +212,7 @@ def _sweep(
                     edges[child_row[e], child_slot[e]] = -root * A[last + n - 1 - (b - e), lane]
 
 
-@compiled
+@inner
 def _gather(c, child_ptr, child_row, ends, columns, values, site_precision, position, blocks, start):
     """The lower triangle of (P+W)[S_c, S_c] from `start` on, children in ascending order, c itself last.
 
@@ -240,7 +240,7 @@ def _gather(c, child_ptr, child_row, ends, columns, values, site_precision, posi
     blocks[last + size - 1] = values[ends[c] - 1] + site_precision[c]
 
 
-@compiled
+@inner
 def _interleave(A, n, lane, size, blocks, source):
     """Put a block of `size` into one lane of A, of size n, behind an identity that touches nothing."""
     padding = n - size

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from npvi.graph import Graph
+from npvi.graph.parents import sort_ascending
 from npvi.linalg.sweep import LowerHalf
 from npvi.linalg.triangular import Triangular
 from npvi.linalg.zero_fill import scratch
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["widened"]
@@ -38,6 +39,7 @@ def widened(root: Triangular, precision: LowerHalf) -> Triangular:
 @compiled
 def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal, parents, edges, position):
     K, width = old.shape[1], parents.shape[1]
+    importance, places = np.empty(64), np.empty(64, np.int32)
     for i in range(start, stop):
         room = min(width, i)
         count = min(K, i)
@@ -45,15 +47,20 @@ def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal,
             parents[i, s] = old[i, s]
             position[old[i, s]] = s
         a, b = ends[i] - counts[i], ends[i] - 1
-        importance = np.zeros(b - a)
+        if b - a > len(importance):
+            importance, places = np.empty(2 * (b - a)), np.empty(2 * (b - a), np.int32)
+        found = np.int64(0)
         for p in range(a, b):
-            if position[columns[p]] < 0:
-                importance[p - a] = values[p] ** 2 / diagonal[columns[p]]
-        for p in np.argsort(-importance):
-            if count == room or importance[p] == 0.0:
-                break
-            parents[i, count] = columns[a + p]
-            position[columns[a + p]] = count
+            size = values[p] ** 2 / diagonal[columns[p]]
+            if position[columns[p]] < 0 and size != 0.0:
+                importance[found] = size
+                places[found] = p
+                found += 1
+        _sort_by_importance(importance, places, found)
+        for q in range(min(found, room - count)):
+            j = columns[places[q]]
+            parents[i, count] = j
+            position[j] = count
             count += 1
         j = i - 1
         while count < room:
@@ -62,9 +69,26 @@ def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal,
                 position[j] = count
                 count += 1
             j -= 1
-        parents[i, :count].sort()
+        sort_ascending(parents[i], count)
         for s in range(count):
             old_slot = position[parents[i, s]]
             if old_slot < min(K, i):
                 edges[i, s] = old_edges[i, old_slot]
             position[parents[i, s]] = -1
+
+
+@inner
+def _sort_by_importance(importance, places, n):
+    """Both by falling importance, what is equal by place (Shell's sort: numba's own takes two seconds to compile)."""
+    for gap in (1750, 701, 301, 132, 57, 23, 10, 4, 1):
+        for i in range(gap, n):
+            size, place = importance[i], places[i]
+            j = i
+            while j >= gap and (
+                importance[j - gap] < size or (importance[j - gap] == size and places[j - gap] > place)
+            ):
+                importance[j] = importance[j - gap]
+                places[j] = places[j - gap]
+                j -= gap
+            importance[j] = size
+            places[j] = place

@@ -182,7 +182,8 @@ def _eliminate(
     gathered = np.zeros(K + one)
     for t in range(start, stop):
         i = np.uintp(rows[t])
-        gathered[:] = 0.0
+        for s in range(len(gathered)):
+            gathered[s] = 0.0
         own_start, own_stop = ends_of(parents, i)
         for e in range(own_start, own_stop):
             position[np.uintp(all_parents[e])] = e - own_start
@@ -234,7 +235,8 @@ def _eliminate_compensated(
     gathered = np.zeros(K + one + one)
     for t in range(start, stop):
         i = np.uintp(rows[t])
-        gathered[:] = 0.0
+        for s in range(len(gathered)):
+            gathered[s] = 0.0
         own_start, own_stop = ends_of(parents, i)
         for e in range(own_start, own_stop):
             position[np.uintp(all_parents[e])] = e - own_start
@@ -270,7 +272,7 @@ def _lessen_products(start, stop, parents, noise, x, edges):
     """edges[i, s] −= 2 mean noise[i] · x[parent]."""
     n = noise.shape[1]
     for i in range(start, stop):
-        for s in range(count_of(parents, i)):
+        for s in range(count_of(parents, np.uintp(i))):
             j = parents[i, s]
             total = 0.0
             for r in range(n):
@@ -305,7 +307,8 @@ def _unwind(
     for t in range(start, stop):
         i = np.uintp(rows[t])
         in_diagonal = at_diagonal[i]
-        in_gathered[:] = 0.0
+        for s in range(len(in_gathered)):
+            in_gathered[s] = 0.0
         own_start, own_stop = ends_of(parents, i)
         for e in range(own_start, own_stop):
             position[np.uintp(all_parents[e])] = e - own_start

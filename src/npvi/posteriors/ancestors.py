@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from npvi.linalg import Triangular, ZeroFillFactor
 from npvi.linalg.zero_fill import scratch
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["PrecisionPosterior"]
@@ -164,8 +164,9 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
     y, total = np.empty(_TOGETHER), np.empty(_TOGETHER)
     for first in range(start, stop, _TOGETHER):
         last = min(first + _TOGETHER, stop)
-        total[:] = 0.0
-        size, used, n_free = 0, 0, 0
+        for r in range(_TOGETHER):
+            total[r] = 0.0
+        size, used, n_free = np.int64(0), np.int64(0), np.int64(0)  # plain zeros would compile `_push` for 0 by itself
         for i in range(first, last):
             for s in range(neighbors.shape[1]):
                 j = neighbors[i, s]
@@ -175,7 +176,8 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
                         values, free, heap = _grown(values, free, heap, room)
                     place[j] = used
                     used += 1
-                    values[place[j]] = 0.0
+                    for r in range(_TOGETHER):
+                        values[place[j], r] = 0.0
                     size = _push(heap, size, j)
                 values[place[j], i - first] += weights[i, s]
         while size:
@@ -210,7 +212,8 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
                         to = used
                         used += 1
                     place[j] = to
-                    values[to] = 0.0
+                    for r in range(_TOGETHER):
+                        values[to, r] = 0.0
                     size = _push(heap, size, j)
                 edge = edges[i, s]
                 for r in range(_TOGETHER):
@@ -220,17 +223,20 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
     return gone_through
 
 
-@compiled
+@inner
 def _grown(values, free, heap, room):
+    # entry by entry: the message of numba's own copying, should shapes differ, takes a second to compile
     more_values = np.zeros((room, values.shape[1]))
-    more_values[: len(values)] = values
     more_free, more_heap = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-    more_free[: len(free)] = free
-    more_heap[: len(heap)] = heap
+    for i in range(len(values)):
+        for r in range(values.shape[1]):
+            more_values[i, r] = values[i, r]
+        more_free[i] = free[i]
+        more_heap[i] = heap[i]
     return more_values, more_free, more_heap
 
 
-@compiled
+@inner
 def _push(heap, size, item):
     """Add to a heap with the largest on top; return its new size."""
     at = size
@@ -244,7 +250,7 @@ def _push(heap, size, item):
     return size + 1
 
 
-@compiled
+@inner
 def _pop(heap, size):
     """Remove the top; return the new size."""
     size -= 1
@@ -268,7 +274,8 @@ def _pop(heap, size):
 def _add_modes(start, stop, neighbors, weights, modes, gains, out):
     total = np.empty(len(gains))
     for i in range(start, stop):
-        total[:] = 0.0
+        for r in range(len(gains)):
+            total[r] = 0.0
         for s in range(neighbors.shape[1]):
             j, weight = neighbors[i, s], weights[i, s]
             for r in range(len(gains)):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from npvi.kernels import Kernel, Stationary, evaluate, evaluate_distances
 from npvi.kernels.fast import FORMULAS, NO_FORMULA, correlate, formula_of
 from npvi.linalg.lanes import LANES, list_squares, solve_last
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["chunks", "conditionals", "fill", "finish", "gather", "grain", "list_pairs", "n_pairs", "prepare"]
@@ -117,7 +117,7 @@ def _blocks(
     return evaluate(kernel, left, right).reshape(shape)
 
 
-@compiled
+@inner
 def gather(group, rows, neighbors, padding, X, Z, points):
     """The points of a group, (K+1)·d coordinates for each lane; padding lies where z does."""
     K = neighbors.shape[1]
@@ -130,7 +130,7 @@ def gather(group, rows, neighbors, padding, X, Z, points):
                 points[i * d + c, lane] = X[neighbors[z, i - missing], c] if missing <= i < K else Z[z, c]
 
 
-@compiled
+@inner
 def fill(points, d, formula, variance, squares, block, slopes):
     """The covariances of a group and, where `slopes` is not empty, their derivatives in r²."""
     for i in range(len(points) // d):
@@ -138,7 +138,7 @@ def fill(points, d, formula, variance, squares, block, slopes):
     correlate(FORMULAS[formula], variance, len(block), squares, block, slopes)  # type: ignore[call-arg]
 
 
-@compiled
+@inner
 def finish(A, n, lane, missing, nugget):
     """Make one lane's covariances a block: an identity in front, where neighbours are missing, and the nugget."""
     for i in range(n):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,9 +11,11 @@ from npvi.kernels import Stationary, evaluate
 from npvi.kernels.fast import NO_FORMULA, formula_of
 from npvi.linalg import ZeroFillFactor
 from npvi.linalg.lanes import LANES, add_slopes, solve_last
+from npvi.parameters import map_numbers
 from npvi.priors.conditionals import chunks, fill, finish, gather, grain, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inner
+from npvi.runtime.lazy import jax, jit, jnp
 from npvi.runtime.parallel import over_chunks
 from npvi.runtime.precision import float64
 
@@ -109,7 +108,7 @@ def _pull_back(prior: NNGP, sensitivity: _Sensitivity, rows: NDArray[np.int32] |
     by_kind = _by_formula if formula_of(prior.kernel) != NO_FORMULA else _by_pairs
     kernel, nugget = by_kind(prior, sensitivity, visit)
     scale = prior.graph.n_points / len(visit)
-    return PriorGradient(jax.tree.map(lambda slope: scale * slope, kernel), scale * nugget)
+    return PriorGradient(map_numbers(lambda slope: scale * slope, kernel), scale * nugget)
 
 
 def _by_formula(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) -> tuple[Any, float]:
@@ -125,7 +124,7 @@ def _by_formula(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]
     traces, by_input = (sum(parts) for parts in zip(*found))
     lengths = np.asarray(kernel.length_scale, dtype=np.float64)
     in_lengths = -4.0 * by_input.sum(axis=1) / lengths
-    gradient = jax.tree.map(np.zeros_like, kernel)
+    gradient = map_numbers(np.zeros_like, kernel)
     gradient.length_scale = in_lengths if lengths.ndim else np.asarray(in_lengths.sum())
     gradient.variance = np.asarray(traces[1] / kernel.variance)
     return gradient, float(traces[0])
@@ -160,7 +159,7 @@ def _by_pairs(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) 
     return jax.tree.unflatten(structure, totals), float(in_nugget)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _pull_back_pairs(structure: Any, leaves: list, left: jax.Array, right: jax.Array, G: jax.Array) -> list:
     def covariance(leaves: list) -> jax.Array:
         return jnp.asarray(jax.vmap(jax.tree.unflatten(structure, leaves))(left, right))
@@ -195,7 +194,7 @@ def _add_squares(start, stop, rows, parents, b, d, functions, weights, in_weight
                 in_weights[z, i] += functions[j, s] * e[s]
 
 
-@compiled
+@inner
 def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, A, u, p):
     """u and p of a group. Overwrites the blocks A."""
     K = parents.shape[1]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
@@ -16,6 +15,7 @@ from scipy.spatial import cKDTree
 from npvi.graph import Graph
 from npvi.kernels import Kernel
 from npvi.linalg import ZeroFillFactor
+from npvi.parameters import map_numbers
 from npvi.posteriors import DrawsPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors.conditionals import conditionals
@@ -189,7 +189,7 @@ class _Marginal:
 
     def gradient(self, x: NDArray[np.float64]) -> PriorGradient:
         found = low_rank_gradient(self.prior, x[self.rows], np.ones(x.shape[1]))
-        return PriorGradient(jax.tree.map(lambda slope: self.scale * slope, found.kernel), self.scale * found.nugget)
+        return PriorGradient(map_numbers(lambda slope: self.scale * slope, found.kernel), self.scale * found.nugget)
 
     def leave_one_out(self, x: Vector) -> tuple[Vector, Vector]:
         """Each given all others: P x and the diagonal of P say it."""

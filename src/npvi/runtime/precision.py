@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-import jax
+from npvi.runtime.lazy import jax
 
 __all__ = ["float64"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["print_progress", "report", "reporting"]
+__all__ = ["is_watched", "print_progress", "report", "reporting"]
 
 Reporter = Callable[[str, Mapping[str, float]], None]
 
@@ -29,6 +29,11 @@ def reporting(reporter: Reporter | None) -> Iterator[None]:
         _reporter.reset(token)
 
 
+def is_watched() -> bool:
+    """Whether reports reach anybody from this thread."""
+    return _reporter.get() is not None
+
+
 def report(stage: str, **numbers: float) -> None:
     """Say where the computation is."""
     reporter = _reporter.get()
@@ -39,4 +44,4 @@ def report(stage: str, **numbers: float) -> None:
 def print_progress(stage: str, numbers: Mapping[str, float]) -> None:
     """A reporter that writes one line per step to standard error."""
     details = "  ".join(f"{name} {value:.6g}" for name, value in numbers.items())
-    print(f"npvi: {stage:<10} {details}", file=sys.stderr)
+    print(f"npvi: {stage:<10} {details}".rstrip(), file=sys.stderr)

@@ -302,7 +302,7 @@ def _largest_mean(start, stop, parents, x):
     """The largest |mean| of x at a point and its parents."""
     largest = 0.0
     for i in range(start, stop):
-        count = count_of(parents, i)
+        count = count_of(parents, np.uintp(i))
         total = x[i]
         for s in range(count):
             total += x[np.uintp(parents[i, s])]

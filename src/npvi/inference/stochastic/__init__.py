@@ -1,11 +1,18 @@
 """The paper's own optimiser: stochastic gradients of the bound from batches of points."""
 
-from npvi.inference.stochastic.bound import StochasticBound, stochastic_bound
-from npvi.inference.stochastic.cross_entropy import ConditionalPrior, LowRankPrior
-from npvi.inference.stochastic.expected_likelihood import Observed, observed
-from npvi.inference.stochastic.fit import fit_stochastic
-from npvi.inference.stochastic.gaussian import SparseGaussian, entropy, neighbourhoods
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from npvi.inference.stochastic.settings import SGD
+
+if TYPE_CHECKING:
+    from npvi.inference.stochastic.bound import StochasticBound, stochastic_bound
+    from npvi.inference.stochastic.cross_entropy import ConditionalPrior, LowRankPrior
+    from npvi.inference.stochastic.expected_likelihood import Observed, observed
+    from npvi.inference.stochastic.fit import fit_stochastic
+    from npvi.inference.stochastic.gaussian import SparseGaussian, entropy, neighbourhoods
 
 __all__ = [
     "SGD",
@@ -20,3 +27,23 @@ __all__ = [
     "observed",
     "stochastic_bound",
 ]
+
+_HOMES = {
+    "ConditionalPrior": "cross_entropy",
+    "LowRankPrior": "cross_entropy",
+    "Observed": "expected_likelihood",
+    "SparseGaussian": "gaussian",
+    "StochasticBound": "bound",
+    "entropy": "gaussian",
+    "fit_stochastic": "fit",
+    "neighbourhoods": "gaussian",
+    "observed": "expected_likelihood",
+    "stochastic_bound": "bound",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # All but the settings need JAX and optax, which models that are fitted by closed forms don't.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

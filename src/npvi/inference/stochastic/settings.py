@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import optax
 
 from npvi.parameters import Parametrised
 from npvi.runtime.training import OPTIMIZERS, named_optimizer
+
+if TYPE_CHECKING:
+    import optax
 
 __all__ = ["SGD", "GradientSettings", "is_count"]
 
@@ -60,6 +62,8 @@ class GradientSettings(Parametrised):
 
     def validate(self) -> None:
         """Raise ValueError where a setting is not allowed."""
+        import optax  # slow imports, and models that are fitted by closed forms never need them
+
         known = isinstance(self.optimizer, str) and self.optimizer in OPTIMIZERS
         if not (known or isinstance(self.optimizer, optax.GradientTransformation)):
             names = ", ".join(map(repr, OPTIMIZERS))
@@ -82,6 +86,7 @@ class GradientSettings(Parametrised):
         """The optimiser, for so many steps in all."""
         if not isinstance(self.optimizer, str):
             return self.optimizer
+
         return named_optimizer(self.optimizer, self._rate, steps if self._decays else None)
 
     @property

@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
@@ -15,6 +13,7 @@ from npvi.likelihoods.custom import marginals, sums
 from npvi.likelihoods.families.scales import spread
 from npvi.likelihoods.support import BINARY, COUNTS, POSITIVE, REAL, UNIT, Support
 from npvi.parameters import OwnParameters, check_mapping
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["SUPPORTS", "Custom"]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.custom.sums import below_by_table, map_f, map_table, moments_by_table, place_of, table_of
@@ -14,6 +13,7 @@ from npvi.likelihoods.integrals import responses
 from npvi.likelihoods.integrals.expectations import groups
 from npvi.likelihoods.integrals.quadrature import rule_of_tier, tiers
 from npvi.likelihoods.support import Support
+from npvi.runtime.lazy import jnp
 from npvi.runtime.precision import float64
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.integrals import responses
 from npvi.likelihoods.integrals.density import reach
 from npvi.runtime.batching import map_rows
+from npvi.runtime.lazy import jax, jit, jnp
 from npvi.runtime.precision import float64
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def table_of(likelihood: Custom, start: float, stop: float) -> responses.Table:
 def _per_row(one: Any) -> Any:
     """``one(likelihood, *numbers)`` compiled for rows of numbers."""
 
-    @partial(jax.jit, static_argnums=0)
+    @jit(static_argnums=0)
     def rows(structure: Any, leaves: list, *columns: jax.Array) -> tuple:
         return jax.vmap(partial(one, jax.tree.unflatten(structure, leaves)))(*columns)
 
@@ -128,7 +127,7 @@ def _per_row(one: Any) -> Any:
 def _per_row_with_table(one: Any) -> Any:
     """``one(likelihood, table, *numbers)`` compiled for rows of numbers."""
 
-    @partial(jax.jit, static_argnums=0)
+    @jit(static_argnums=0)
     def rows(structure: Any, leaves: list, table: responses.Table, *columns: jax.Array) -> tuple:
         return jax.vmap(partial(one, jax.tree.unflatten(structure, leaves), table))(*columns)
 
@@ -194,7 +193,7 @@ def _most_likely(likelihood: Custom, y: jax.Array) -> tuple:
     return (jnp.sinh(responses.refine(pulled, -far, far)),)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _smoothness(structure: Any, leaves: list) -> tuple:
     """At usual f, and y that go with them: the radius within which log p(y | f) is told by 33 values, and its width."""
     likelihood = jax.tree.unflatten(structure, leaves)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from scipy import special
 
@@ -12,6 +11,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.logistic_normal import expected_softplus
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import BINARY
+from npvi.runtime.lazy import jax
 
 __all__ = ["Bernoulli"]
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import SMALLEST, noise_variance
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import UNIT
+from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["Beta"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
@@ -16,6 +14,7 @@ from npvi.likelihoods.integrals.log_gamma import log_binomial, log_rising
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import COUNTS, TRIALS
 from npvi.runtime.compiling import compiled
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["BetaBinomial"]
 

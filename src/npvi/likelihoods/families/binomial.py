@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 from scipy import special
 
@@ -14,6 +13,7 @@ from npvi.likelihoods.integrals.log_gamma import log_binomial
 from npvi.likelihoods.integrals.logistic_normal import expected_softplus
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import COUNTS, TRIALS
+from npvi.runtime.lazy import jax
 
 __all__ = ["Binomial", "check_trials"]
 

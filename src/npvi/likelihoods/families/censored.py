@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
@@ -13,6 +11,7 @@ from npvi.likelihoods.families.gaussian import Gaussian
 from npvi.likelihoods.families.lognormal import LogNormal
 from npvi.likelihoods.integrals.normal import log_normal_cdf
 from npvi.likelihoods.support import CENSORING, Support
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["CensoredGaussian", "CensoredLogNormal"]
 

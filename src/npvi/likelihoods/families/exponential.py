@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import SMALLEST, exp_moments
 from npvi.likelihoods.support import POSITIVE
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["Exponential"]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families import scales
 from npvi.likelihoods.support import REAL
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["Gaussian", "normal_log_density"]
 
@@ -59,6 +58,17 @@ class Gaussian(Likelihood):
     def conditional_variance(self, f: jax.Array, *, noise_variance: Any = 0.0, **row: Any) -> jax.Array:
         return (self.variance + noise_variance) * jnp.ones_like(f)
 
+    def log_prob_slopes(
+        self, y: np.ndarray, f: np.ndarray, *, noise_variance: Any = 0.0, **row: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        total = self.variance + noise_variance
+        return normal_log_density(y, f, total), (y - f) / total, np.broadcast_to(-1.0 / total, np.shape(f))
+
+    def conditional_moments(
+        self, f: np.ndarray, *, noise_variance: Any = 0.0, **row: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return f, np.broadcast_to(self.variance + noise_variance, np.shape(f))
+
     def cdf(self, y: np.ndarray, f: np.ndarray, *, noise_variance: Any = 0.0, **row: Any) -> np.ndarray:
         return special.ndtr((np.asarray(y) - f) / np.sqrt(self.variance + noise_variance))
 
@@ -79,6 +89,12 @@ class Gaussian(Likelihood):
         self, y: jax.Array, m: jax.Array, v: jax.Array, *, noise_variance: Any = 0.0, **row: Any
     ) -> jax.Array | None:
         return self.log_prob(y, m, noise_variance=noise_variance) - 0.5 * v / (self.variance + noise_variance)
+
+    def expected_slopes(
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: Any
+    ) -> tuple[Any, ...] | None:
+        total = self.variance + noise_variance
+        return normal_log_density(y, m, total) - 0.5 * v / total, (y - m) / total, -1.0 / total, 0.0, 0.0
 
     def marginal_log_prob(
         self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: Any

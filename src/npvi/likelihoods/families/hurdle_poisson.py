@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.rates import Rates
 from npvi.parameters import Interval
+from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["HurdlePoisson"]
 

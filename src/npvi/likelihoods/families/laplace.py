@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import erf
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import robust_noise_variance, spread
 from npvi.likelihoods.support import REAL
+from npvi.runtime.lazy import erf, jax, jnp
 
 __all__ = ["Laplace"]
 

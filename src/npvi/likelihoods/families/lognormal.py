@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
@@ -13,6 +11,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.gaussian import normal_log_density
 from npvi.likelihoods.families.scales import log_variance
 from npvi.likelihoods.support import POSITIVE
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["LogNormal"]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
@@ -14,6 +12,7 @@ from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.log_gamma import log_rising
 from npvi.likelihoods.integrals.logistic_normal import expected_softplus
 from npvi.likelihoods.links import softplus
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["NegativeBinomial", "initial_dispersion"]
 

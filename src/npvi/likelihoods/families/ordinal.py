@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr, ndtr
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.support import Support
 from npvi.parameters import Interval
+from npvi.runtime.lazy import jax, jnp, log_ndtr, ndtr
 
 __all__ = ["Ordinal"]
 

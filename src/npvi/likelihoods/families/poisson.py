@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.families.rates import Rates
 from npvi.likelihoods.families.thresholds import Threshold
+from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["Poisson"]
 
@@ -55,6 +54,18 @@ class Poisson(Rates):
     def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
         return self.conditional_mean(f, exposure)
 
+    def log_prob_slopes(
+        self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        log_rate, (rate, rate_1, rate_2), (log_1, log_2) = self.rate_slopes(f, exposure)
+        return y * log_rate - rate - _log_factorial(y), y * log_1 - rate_1, y * log_2 - rate_2
+
+    def conditional_moments(
+        self, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        rate = self.rate_numpy(f, exposure)
+        return rate, rate
+
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
         y = np.asarray(y, dtype=np.float64)
         return np.where(y < 0.0, 0.0, special.pdtr(np.maximum(np.floor(y), 0.0), self.rate_numpy(f, exposure)))
@@ -75,6 +86,16 @@ class Poisson(Rates):
             return None
         return y * (m + jnp.log(exposure)) - exposure * jnp.exp(m + 0.5 * v) - gammaln(y + 1.0)
 
+    def expected_slopes(
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+    ) -> tuple[Any, ...] | None:
+        if self.link != "exp":
+            return None
+        with np.errstate(over="ignore"):
+            mean = exposure * np.exp(m + 0.5 * v)
+        falling = -mean
+        return y * (m + np.log(exposure)) - mean - _log_factorial(y), y - mean, falling, falling, falling
+
     def marginal_moments(
         self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
     ) -> tuple[np.ndarray, np.ndarray] | None:
@@ -83,3 +104,20 @@ class Poisson(Rates):
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
             mean = exposure * np.exp(m + 0.5 * v)
             return mean, mean + mean**2 * np.expm1(v)
+
+
+def _log_factorial(y: np.ndarray) -> np.ndarray:
+    """log y!: counts are small whole numbers, and there is a table of those."""
+    if len(y) and y.min() >= 0.0 and y.max() < _TABLED:
+        whole = y.astype(np.intp)
+        if np.array_equal(whole, y):
+            return _log_factorials()[whole]
+    return special.gammaln(y + 1.0)
+
+
+_TABLED = 1024
+
+
+@lru_cache(maxsize=1)
+def _log_factorials() -> np.ndarray:
+    return special.gammaln(np.arange(1.0, 1.0 + _TABLED))

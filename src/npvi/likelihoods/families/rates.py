@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.links import RATE, rate_bend
 from npvi.likelihoods.support import COUNTS
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["Rates", "typical_count"]
 
@@ -47,6 +46,26 @@ class Rates(Likelihood):
         with np.errstate(over="ignore"):
             mean = self.links[self.link].mean_numpy(np.asarray(f, dtype=np.float64) - shift)
             return exposure * np.exp(shift) * mean
+
+    def rate_slopes(self, f: np.ndarray, exposure: np.ndarray | float) -> tuple[np.ndarray, tuple, tuple]:
+        """log λ; λ, λ′ and λ″; (log λ)′ and (log λ)″: derivatives in f, in NumPy."""
+        log_exposure = np.log(exposure)
+        with np.errstate(over="ignore", under="ignore"):
+            if self.link == "exp":
+                rate = exposure * np.exp(f)
+                return f + log_exposure, (rate, rate, rate), (1.0, 0.0)
+            shift, scale = self._shift(np), exposure * self.knee
+            g = f - shift
+            small = np.exp(-np.abs(g))
+            sigmoid = np.where(g < 0.0, small, 1.0) / (1.0 + small)
+            mean = np.maximum(g, 0.0) + np.log1p(small)
+            far = g < -36.0  # there log(log(1 + e^g)) is g to all digits, and e^g underflows in the end
+            shown = np.where(far, 1.0, mean)
+            first = np.where(far, 1.0, sigmoid / shown)
+            second = np.where(far, 0.0, first * (1.0 - sigmoid - first))
+            log_rate = shift + np.where(far, g, np.log(shown)) + log_exposure
+            rates = scale * mean, scale * sigmoid, scale * sigmoid * (1.0 - sigmoid)
+            return log_rate, rates, (first, second)
 
     def latent_of(self, rate: np.ndarray) -> np.ndarray:
         """The f with link(f) = rate, in NumPy."""

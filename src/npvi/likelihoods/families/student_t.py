@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import robust_noise_variance, spread
 from npvi.likelihoods.support import REAL
 from npvi.parameters import Interval
+from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["StudentT"]
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
@@ -17,6 +14,7 @@ from npvi.likelihoods.integrals.log_gamma import stirling_remainder
 from npvi.likelihoods.support import ZERO_OR_POSITIVE
 from npvi.parameters import Interval
 from npvi.runtime.batching import map_rows
+from npvi.runtime.lazy import jax, jit, jnp, logsumexp
 
 __all__ = ["Tweedie", "compound_cdf"]
 
@@ -162,7 +160,7 @@ class _Unnormalised(Tweedie):
         return None
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _normalisers(structure: Any, leaves: list, y: jax.Array) -> tuple:
     return (jax.vmap(jax.tree.unflatten(structure, leaves)._normaliser)(y),)
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import SMALLEST, exp_moments, log_variance
 from npvi.likelihoods.support import POSITIVE
+from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["Weibull"]
 

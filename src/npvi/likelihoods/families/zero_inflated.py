@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
@@ -14,6 +12,7 @@ from npvi.likelihoods.families.rates import Rates
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.moments import predictive_moments
 from npvi.parameters import Interval
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["initial_inflation"]
 

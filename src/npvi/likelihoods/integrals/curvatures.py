@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.integrals.expectations import at_once, by_rules, grid_sums, has_closed_form
+from npvi.likelihoods.integrals import in_numpy
+from npvi.likelihoods.integrals.expectations import at_once, by_rules, closed_slopes, grid_sums, has_closed_form
 from npvi.runtime.batching import map_rows
+from npvi.runtime.lazy import jax, jit, jnp
 
 __all__ = ["Curvatures", "curvatures"]
 
@@ -57,16 +57,23 @@ def curvatures(
     [4.0, -2.0, -2.0, 0.0, -2.0]
     """
     row = row or {}
-    leaves, structure = jax.tree.flatten(likelihood)
-    if has_closed_form(structure, len(leaves)):
-        function = partial(_closed_form, structure, leaves)
-        return Curvatures(*map_rows(function, (y, mean, sd), row, results=6, largest=at_once(len(y))))
+    slopes = closed_slopes(likelihood, y, mean, np.square(sd), row)
+    if slopes is not None:
+        value, first, second, third, fourth = slopes
+        # ∂/∂s = s ∂²/∂m²
+        return Curvatures(value, first, sd * second, second, sd * third, second + sd**2 * fourth)
+    if not in_numpy.has(likelihood, "expected_slopes"):
+        leaves, structure = jax.tree.flatten(likelihood)
+        if has_closed_form(structure, len(leaves)):
+            function = partial(_closed_form, structure, leaves)
+            return Curvatures(*map_rows(function, (y, mean, sd), row, results=6, largest=at_once(len(y))))
     columns = (y, mean, np.square(sd))
-    functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
-    return Curvatures(*by_rules(likelihood, functions, columns, row, coarse, 6))
+    functions = (_by_rule, _by_grid)
+    few = partial(in_numpy.curvatures, likelihood) if in_numpy.has(likelihood, "log_prob_slopes") else None
+    return Curvatures(*by_rules(likelihood, functions, columns, row, coarse, 6, few))
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _closed_form(structure: Any, leaves: list, y: jax.Array, m: jax.Array, s: jax.Array, row: dict) -> tuple:
     likelihood = jax.tree.unflatten(structure, leaves)
 
@@ -79,7 +86,7 @@ def _closed_form(structure: Any, leaves: list, y: jax.Array, m: jax.Array, s: ja
     return jax.vmap(value)(m, s, y, row), in_mean, in_sd, mm, ms, ss
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_rule(
     structure: Any,
     leaves: list,
@@ -110,7 +117,7 @@ def _by_rule(
     return jax.lax.fori_loop(0, count, add, (jnp.zeros_like(m),) * 6)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_grid(structure: Any, leaves: list, *arguments: Any) -> tuple:
     v = arguments[-2]
     sd = jnp.sqrt(v)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.integrals import in_numpy
 from npvi.likelihoods.integrals.expectations import groups
 from npvi.likelihoods.integrals.quadrature import MAX_NODES
 from npvi.runtime.batching import map_rows
+from npvi.runtime.lazy import jax, jit, jnp
 
 __all__ = ["predictive_log_prob", "reach"]
 
@@ -54,10 +54,14 @@ def predictive_log_prob(
     closed = likelihood.marginal_log_prob(y, mean, variance, **row)
     if closed is not None:
         return closed
-    leaves, structure = jax.tree.flatten(likelihood)
     start = likelihood.initial_latent(y, **row)
     columns = (y, mean, np.maximum(variance, _SMALLEST_VARIANCE), start)
-    left, right, peak = map_rows(partial(_interval, structure, leaves), columns, row, results=3)
+    few = len(y) <= in_numpy.FEW and in_numpy.has(likelihood, "log_prob_slopes")
+    leaves, structure = (None, None) if few else jax.tree.flatten(likelihood)
+    if few:
+        left, right, peak = in_numpy.interval(likelihood, _DEPTH, *columns, row)
+    else:
+        left, right, peak = map_rows(partial(_interval, structure, leaves), columns, row, results=3)
     out = np.empty(len(y))
     steps = np.maximum((right - left) / (_STEP * likelihood.resolution), _FEWEST_NODES)
     # rows whose integral did not make sense (a mean that is not a number) pass through with the fewest nodes
@@ -65,7 +69,10 @@ def predictive_log_prob(
     for tier, chosen in groups(tiers):
         some = {name: value[chosen] for name, value in row.items()}
         arrays = [column[chosen] for column in (*columns[:3], left, right, peak)]
-        out[chosen] = map_rows(partial(_integral, structure, leaves, 2**tier), arrays, some)[0]
+        if few:
+            out[chosen] = in_numpy.integral(likelihood, some, 2**tier, *arrays)
+        else:
+            out[chosen] = map_rows(partial(_integral, structure, leaves, 2**tier), arrays, some)[0]
     return out
 
 
@@ -86,7 +93,7 @@ def _integrand(likelihood: Likelihood, y: jax.Array, m: jax.Array, v: jax.Array,
     return lambda t: likelihood.log_prob(y, m + t, **row) - 0.5 * t**2 / v
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _interval(
     structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: jax.Array, start: jax.Array, row: dict
 ) -> tuple:
@@ -168,7 +175,7 @@ def reach(above: Callable, inside: jax.Array, width: jax.Array) -> jax.Array:
     return jax.lax.while_loop(coarse, halve, (inner, outer, 60))[1]
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _integral(
     structure: Any,
     leaves: list,

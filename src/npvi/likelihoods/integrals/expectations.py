@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.integrals import in_numpy
 from npvi.likelihoods.integrals.grid import Grid, grid, grid_tiers, local_resolution
 from npvi.likelihoods.integrals.quadrature import Rule, rule_of_tier, tiers
 from npvi.runtime.batching import map_rows
+from npvi.runtime.lazy import jax, jit, jnp
 
 __all__ = ["Expectations", "expectations"]
 
@@ -70,15 +70,32 @@ def expectations(
     (array([2.]), array([2.]))
     """
     row = row or {}
-    leaves, structure = jax.tree.flatten(likelihood)
     columns = (y, mean, np.maximum(variance, _SMALLEST_VARIANCE))
-    if rule is None and has_closed_form(structure, len(leaves)):
-        function = partial(_closed_form, structure, leaves)
-        return Expectations(*map_rows(function, columns, row, results=3, largest=at_once(len(y))))
-    if rule is not None:
-        return Expectations(*map_rows(partial(_by_rule, structure, leaves, *rule), columns, row, results=3))
-    functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
-    return Expectations(*by_rules(likelihood, functions, columns, row, coarse, 3))
+    slopes = None if rule is not None else closed_slopes(likelihood, *columns, row)
+    if slopes is not None:
+        return Expectations(slopes[0], slopes[1], -slopes[2])
+    if rule is not None or not in_numpy.has(likelihood, "expected_slopes"):
+        leaves, structure = jax.tree.flatten(likelihood)
+        if rule is not None:
+            return Expectations(*map_rows(partial(_by_rule, structure, leaves, *rule), columns, row, results=3))
+        if has_closed_form(structure, len(leaves)):
+            function = partial(_closed_form, structure, leaves)
+            return Expectations(*map_rows(function, columns, row, results=3, largest=at_once(len(y))))
+    functions = (_by_rule, _by_grid)
+    few = partial(in_numpy.expectations, likelihood) if in_numpy.has(likelihood, "log_prob_slopes") else None
+    return Expectations(*by_rules(likelihood, functions, columns, row, coarse, 3, few))
+
+
+def closed_slopes(
+    likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, row: dict[str, np.ndarray]
+) -> list[np.ndarray] | None:
+    """E log p(y | f) and its first four derivatives in the mean, where there is a closed form in NumPy."""
+    if not in_numpy.has(likelihood, "expected_slopes"):
+        return None
+    slopes = likelihood.expected_slopes(y, mean, variance, **row)
+    if slopes is None:
+        return None
+    return [np.array(np.broadcast_to(slope, np.shape(y)), dtype=np.float64) for slope in slopes]
 
 
 def at_once(n: int) -> int:
@@ -93,21 +110,25 @@ def by_rules(
     row: dict[str, np.ndarray],
     coarse: bool,
     results: int,
+    few: Callable[..., Any] | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """``function(*rule, *columns, row)`` by the rule that each mean and variance (the last two columns) ask for.
+    """``function(structure, leaves, *rule, *columns, row)`` by the rule that each mean and variance ask for.
 
-    The first function takes a `Rule`, the second a `Grid`.
+    Those are the last two columns.
+
+    The first function takes a `Rule`, the second a `Grid`; `few`, in NumPy, a `Rule` where rows are too few to compile
+    for.
     """
     out = tuple(np.empty(len(columns[0])) for _ in range(results))
     for rule, chosen in rules(likelihood, columns[-2], np.sqrt(columns[-1]), row, coarse):
         some = {name: value[chosen] for name, value in row.items()}
-        part = map_rows(
-            partial(functions[isinstance(rule, Grid)], *rule),
-            [column[chosen] for column in columns],
-            some,
-            results=results,
-            largest=_AT_ONCE,
-        )
+        arrays = [column[chosen] for column in columns]
+        if few is not None and not isinstance(rule, Grid) and len(arrays[0]) <= in_numpy.FEW:
+            part = few(*rule, *arrays, some)
+        else:
+            leaves, structure = jax.tree.flatten(likelihood)
+            function = partial(functions[isinstance(rule, Grid)], structure, leaves, *rule)
+            part = map_rows(function, arrays, some, results=results, largest=_AT_ONCE)
         for whole, values in zip(out, part):
             whole[chosen] = values
     return out
@@ -159,7 +180,7 @@ def has_closed_form(structure: Any, n_leaves: int) -> bool:
     return jax.eval_shape(value, [one] * n_leaves, one, one, one) is not None
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _closed_form(structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: jax.Array, row: dict) -> tuple:
     likelihood = jax.tree.unflatten(structure, leaves)
 
@@ -170,7 +191,7 @@ def _closed_form(structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: ja
     return values, in_mean, -2.0 * in_variance
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_rule(
     structure: Any,
     leaves: list,
@@ -203,7 +224,7 @@ def _by_rule(
     return total, in_mean, -in_sd / sd
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_grid(structure: Any, leaves: list, *arguments: Any) -> tuple:
     v = arguments[-2]
     total, first, second = grid_sums(structure, 3, leaves, *arguments)

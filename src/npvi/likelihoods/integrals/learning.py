@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.expectations import has_closed_form, nodes_needed, rules
 from npvi.likelihoods.integrals.grid import Grid
+from npvi.runtime.lazy import jax, jit, jnp
 from npvi.runtime.precision import float64
 
 __all__ = ["parameter_gradient"]
@@ -46,10 +44,10 @@ def parameter_gradient(
     {}
     """
     names = [name for name in likelihood.get_params(deep=False) if name not in likelihood.static]
-    leaves, structure = jax.tree.flatten(likelihood)
     learned = [name for name in names if name not in likelihood.held]
     if not learned:
         return {}
+    leaves, structure = jax.tree.flatten(likelihood)
     row = row or {}
     weight = np.ones(len(y)) if weight is None else weight
     totals = [np.zeros(np.shape(leaf)) for leaf in leaves]
@@ -80,7 +78,7 @@ def _padded(rows: np.ndarray) -> np.ndarray:
     return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)])
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _closed_form(
     structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: jax.Array, weight: jax.Array, row: dict
 ) -> list:
@@ -92,7 +90,7 @@ def _closed_form(
     return jax.grad(value)(leaves)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_rule(
     structure: Any,
     leaves: list,
@@ -119,7 +117,7 @@ def _by_rule(
     return jax.lax.fori_loop(0, n_nodes, add, [jnp.zeros_like(leaf) for leaf in leaves])
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_grid(
     structure: Any,
     leaves: list,

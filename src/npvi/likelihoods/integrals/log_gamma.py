@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
+from npvi.runtime.lazy import jnp
 
 __all__ = ["log_binomial", "log_rising", "stirling_remainder"]
 

@@ -7,12 +7,12 @@ quadrature over g, however wide it is.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
+
+from npvi.runtime.lazy import custom_jvp, jax, jnp
 
 __all__ = ["expected_softplus", "logistic_mixture"]
 
@@ -29,7 +29,7 @@ def expected_softplus(m: jax.Array, v: jax.Array) -> jax.Array:
     return _expected((0,), m, v)[0]
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@custom_jvp(nondiff_argnums=(0,))
 def _expected(orders: tuple[int, ...], m: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
     """E of the derivatives of log(1 + exp g) of these orders."""
     shares, variances = (jnp.asarray(values) for values in logistic_mixture())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.integrals import in_numpy
 from npvi.likelihoods.integrals.expectations import by_rules, nodes_needed
 from npvi.runtime.batching import map_rows
+from npvi.runtime.lazy import jax, jit, jnp
 
 __all__ = ["conditional_moments", "predictive_moments"]
 
@@ -25,6 +25,8 @@ def conditional_moments(
     >>> conditional_moments(Bernoulli(), np.zeros(1))
     (array([0.5]), array([0.25]))
     """
+    if in_numpy.has(likelihood, "conditional_moments"):
+        return in_numpy.conditional(likelihood, f, row or {})
     leaves, structure = jax.tree.flatten(likelihood)
     mean, variance = map_rows(partial(_conditional, structure, leaves), (f,), row or {}, results=2)
     return mean, variance
@@ -46,13 +48,13 @@ def predictive_moments(
     closed = likelihood.marginal_moments(mean, variance, **row)
     if closed is not None:
         return closed
-    leaves, structure = jax.tree.flatten(likelihood)
-    functions = partial(_by_rule, structure, leaves), partial(_by_grid, structure, leaves)
-    first, second = by_rules(likelihood, functions, (mean, variance), row, coarse=False, results=2)
+    functions = (_by_rule, _by_grid)
+    few = partial(in_numpy.moments, likelihood) if in_numpy.has(likelihood, "conditional_moments") else None
+    first, second = by_rules(likelihood, functions, (mean, variance), row, coarse=False, results=2, few=few)
     return first, second
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _conditional(structure: Any, leaves: list, f: jax.Array, row: dict) -> tuple:
     likelihood = jax.tree.unflatten(structure, leaves)
     return jax.vmap(lambda f, row: (likelihood.conditional_mean(f, **row), likelihood.conditional_variance(f, **row)))(
@@ -60,7 +62,7 @@ def _conditional(structure: Any, leaves: list, f: jax.Array, row: dict) -> tuple
     )
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_rule(
     structure: Any,
     leaves: list,
@@ -86,7 +88,7 @@ def _by_rule(
     return centre + first, second - first**2
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _by_grid(
     structure: Any,
     leaves: list,

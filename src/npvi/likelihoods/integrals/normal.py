@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-from jax.scipy.special import ndtr
+from npvi.runtime.lazy import jax, jnp, ndtr
 
 __all__ = ["log_normal_cdf"]
 

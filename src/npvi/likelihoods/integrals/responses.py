@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from npvi.likelihoods.integrals.density import reach
 from npvi.likelihoods.support import Support
+from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["Place", "Table", "below", "draw", "ends", "looked_up", "moments", "place", "refine", "to_x", "to_y"]
 

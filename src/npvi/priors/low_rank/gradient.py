@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
@@ -14,6 +11,7 @@ from scipy.linalg import solve_triangular
 from npvi.linalg.woodbury import divided, gram
 from npvi.priors.gradient import PriorGradient
 from npvi.priors.low_rank.prior import LowRank
+from npvi.runtime.lazy import jax, jit, jnp
 from npvi.runtime.precision import float64
 
 __all__ = ["low_rank_gradient"]
@@ -94,7 +92,7 @@ def _pulled_back(
     return jax.tree.unflatten(structure, totals)
 
 
-@partial(jax.jit, static_argnums=0)
+@jit(static_argnums=0)
 def _pull_back(
     structure: Any, leaves: list, X: jax.Array, Z: jax.Array, in_cross: jax.Array, in_own: jax.Array
 ) -> list:

@@ -1,0 +1,213 @@
+"""Expectations, densities and moments of likelihoods that have their derivatives in NumPy.
+
+The same rules and the same steps as in `expectations`, `curvatures`, `density` and `moments`, where JAX differentiates
+and compiles them. Compiling takes a new process seconds, which a few thousand rows never earn back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.likelihoods.base import Likelihood
+
+__all__ = ["FEW", "conditional", "curvatures", "expectations", "has", "integral", "interval", "moments"]
+
+Vector = NDArray[np.float64]
+Row = dict[str, np.ndarray]
+Slopes = tuple[Vector, Vector, Vector]
+
+FEW = 2**13
+"""Up to this many rows, integrals by nodes are taken in NumPy where a likelihood can."""
+
+
+def has(likelihood: Likelihood, method: str) -> bool:
+    """Whether a likelihood has `method`, in NumPy, of its own density: not of one that a subclass has replaced since.
+
+    >>> from npvi.likelihoods import Bernoulli, Poisson
+    >>> has(Poisson(), "log_prob_slopes"), has(Bernoulli(), "log_prob_slopes")
+    (True, False)
+    >>> class Thinned(Poisson):
+    ...     def log_prob(self, y, f, **row):
+    ...         return super().log_prob(y, f - 1.0, **row)
+    >>> has(Thinned(), "log_prob_slopes")
+    False
+    """
+    return _has(type(likelihood), method)  # type: ignore[arg-type]
+
+
+_IN_JAX = {
+    "expected_slopes": ("log_prob", "expected_log_prob"),
+    "log_prob_slopes": ("log_prob",),
+    "conditional_moments": ("conditional_mean", "conditional_variance"),
+}
+"""What each method in NumPy says the same as."""
+
+
+@lru_cache
+def _has(kind: type, method: str) -> bool:
+    order = kind.__mro__
+
+    def depth(name: str) -> int:
+        return next(k for k, each in enumerate(order) if name in vars(each))
+
+    return order[depth(method)] is not Likelihood and all(depth(method) <= depth(name) for name in _IN_JAX[method])
+
+
+# -- E log p(y | f)
+# ----------------------------------------------------------------------------------------------------------------
+
+
+def expectations(
+    likelihood: Likelihood, nodes: Vector, weights: Vector, count: int, y: Vector, m: Vector, v: Vector, row: Row
+) -> Slopes:
+    """E log p(y | f), its derivative in m, and −2 times that in v, by a rule (`expectations.Expectations`)."""
+    sd = np.sqrt(v)
+    total, in_mean, in_sd = np.zeros((3, len(m)))
+    for z, weight in zip(nodes[:count], weights[:count]):
+        value, slope, _ = likelihood.log_prob_slopes(y, m + sd * z, **row)
+        total += weight * value
+        in_mean += weight * slope
+        in_sd += weight * z * slope
+    return total, in_mean, -in_sd / sd
+
+
+def curvatures(
+    likelihood: Likelihood, nodes: Vector, weights: Vector, count: int, y: Vector, m: Vector, v: Vector, row: Row
+) -> tuple[Vector, ...]:
+    """E log p(y | f) with its derivatives in m and s by a rule (`curvatures.Curvatures`)."""
+    sd = np.sqrt(v)
+    sums = np.zeros((6, len(m)))
+    for z, weight in zip(nodes[:count], weights[:count]):
+        value, slope, bend = likelihood.log_prob_slopes(y, m + sd * z, **row)
+        for total, term in zip(sums, (value, slope, z * slope, bend, z * bend, z * z * bend)):
+            total += weight * term
+    return tuple(sums)
+
+
+# -- moments
+# ----------------------------------------------------------------------------------------------------------------
+
+
+def conditional(likelihood: Likelihood, f: Vector, row: Row) -> tuple[Vector, Vector]:
+    """E[y | f] and Var[y | f]."""
+    mean, variance = likelihood.conditional_moments(f, **row)
+    return np.array(np.broadcast_to(mean, f.shape)), np.array(np.broadcast_to(variance, f.shape))
+
+
+def moments(
+    likelihood: Likelihood, nodes: Vector, weights: Vector, count: int, m: Vector, v: Vector, row: Row
+) -> tuple[Vector, Vector]:
+    """Mean and variance of y by a rule."""
+    sd = np.sqrt(v)
+    # deviations from the mean at m, so that a small variance does not drown in the square of a large mean
+    centre = likelihood.conditional_moments(m, **row)[0]
+    first, second = np.zeros((2, len(m)))
+    for z, weight in zip(nodes[:count], weights[:count]):
+        mean, noise = likelihood.conditional_moments(m + sd * z, **row)
+        deviation = mean - centre
+        first += weight * deviation
+        second += weight * (deviation**2 + noise)
+    return centre + first, second - first**2
+
+
+# -- the density of y with f integrated out; t = f − m, because a small v would be lost in the digits of m
+# ----------------------------------------------------------------------------------------------------------------
+
+
+def interval(likelihood: Likelihood, depth: float, y: Vector, m: Vector, v: Vector, start: Vector, row: Row) -> Slopes:
+    """Where h(t) = log p(y | m + t) − t²/2v is within `depth` of its peak: from, to, and the peak (`density`)."""
+
+    def h(t: Vector) -> Slopes:
+        with np.errstate(invalid="ignore", over="ignore"):
+            value, slope, bend = likelihood.log_prob_slopes(y, m + t, **row)
+            return value - 0.5 * t**2 / v, slope - t / v, 1.0 / v - bend
+
+    origin = start - m
+    mode = _mode(h, origin, np.sqrt(v))
+    peak, _, curvature = h(mode)
+    lowest = peak - depth
+    width = 9.0 / np.sqrt(np.fmax(curvature, 1.0 / v))
+    # m and the start lie inside the interval where they matter: a second mode is not cut off
+    inside = [np.where(h(t)[0] > lowest, t - mode, 0.0) for t in (np.zeros_like(m), origin)]
+    reach_right = np.maximum(np.maximum(inside[0], inside[1]), 0.0)
+    reach_left = np.maximum(np.maximum(-inside[0], -inside[1]), 0.0)
+    right = _reach(lambda t: h(mode + t)[0] > lowest, reach_right, width)
+    left = _reach(lambda t: h(mode - t)[0] > lowest, reach_left, width)
+    return mode - left, mode + right, peak
+
+
+def _mode(h: Callable[[Vector], Slopes], origin: Vector, sd: Vector) -> Vector:
+    """A maximum of h, by Newton's method kept inside a bracket of the root of h′; see `density`."""
+    scale = np.maximum(sd, np.abs(origin))
+
+    def expand(outside: Callable[[Vector], Any], end: Vector, direction: float) -> Vector:
+        step = scale
+        for _ in range(200):
+            further = outside(h(end)[1])
+            if not further.any():
+                break
+            end, step = np.where(further, end + direction * step, end), 2.0 * step
+        return end
+
+    low = expand(lambda slope: slope < 0.0, np.minimum(origin, 0.0), -1.0)
+    high = expand(lambda slope: slope > 0.0, np.maximum(origin, 0.0), 1.0)
+    at = np.where(h(origin)[0] > h(np.zeros_like(origin))[0], origin, 0.0)
+    step, last_step = high - low, 2.0 * (high - low)
+    moving = np.ones(len(at), dtype=bool)
+    for _ in range(200):
+        _, gradient, bend = h(at)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            newton = gradient / bend
+            low, high = np.where(gradient > 0.0, at, low), np.where(gradient > 0.0, high, at)
+            trusted = (bend > 0.0) & (at + newton > low) & (at + newton < high)
+            trusted &= np.abs(newton) <= 0.5 * np.abs(last_step)
+            moving &= ~((bend > 0.0) & (gradient**2 < 1e-6 * bend))
+        step, last_step = np.where(trusted, newton, 0.5 * (low + high) - at), step
+        if not moving.any():
+            break
+        at = np.where(moving, at + step, at)
+    return at
+
+
+def _reach(above: Callable[[Vector], Any], inside: Vector, width: Vector) -> Vector:
+    """The distance t at which above(t) stops to hold, from outside and to 2 %, given one where it holds."""
+    inner, outer = inside, np.maximum(width, 2.0 * inside)
+    for _ in range(200):
+        holds = above(outer)
+        if not holds.any():
+            break
+        inner, outer = np.where(holds, outer, inner), np.where(holds, 2.0 * outer, outer)
+    for _ in range(60):
+        coarse = outer - inner > 0.02 * outer
+        if not coarse.any():
+            break
+        middle = 0.5 * (inner + outer)
+        holds = above(middle)
+        inner, outer = np.where(coarse & holds, middle, inner), np.where(coarse & ~holds, middle, outer)
+    return outer
+
+
+def integral(
+    likelihood: Likelihood,
+    row: Row,
+    n: int,
+    y: Vector,
+    m: Vector,
+    v: Vector,
+    left: Vector,
+    right: Vector,
+    peak: Vector,
+) -> Vector:
+    """log ∫ exp h(t) dt − ½ log 2πv by the trapezoidal rule with n nodes from `left` to `right`."""
+    step = (right - left) / (n - 1)
+    total = np.zeros(len(m))
+    with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
+        for k in range(n):
+            t = left + k * step
+            total += np.exp(likelihood.log_prob_slopes(y, m + t, **row)[0] - 0.5 * t**2 / v - peak)
+        return peak + np.log(total * step) - 0.5 * np.log(2.0 * np.pi * v)

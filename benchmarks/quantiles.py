@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import show
-from npvi.likelihoods import BetaBinomial, Binomial, Gamma, Gaussian, NegativeBinomial, Poisson
+from npvi.likelihoods import Beta, BetaBinomial, Binomial, Gamma, Gaussian, NegativeBinomial, Poisson, Tweedie
 from npvi.likelihoods.registry import LIKELIHOODS
 from npvi.predictive.base import Predictive
 from npvi.predictive.mixture import MixturePredictive
@@ -62,6 +62,8 @@ def _cases(mean: np.ndarray, variance: np.ndarray, rng: np.random.Generator) -> 
     found["binomial, 1 to 99 trials"] = plain(Binomial(), trials=trials)
     found["beta_binomial, 1 to 99 trials"] = plain(BetaBinomial(), trials=trials)
     found["beta_binomial, 10,000 trials"] = plain(BetaBinomial(), trials=10_000.0)
+    found["beta, concentration of 300"] = plain(Beta(300.0))
+    found["tweedie, power 1.8, exposures"] = plain(Tweedie(1.8, 2.0), exposure=exposure)
     found["mixture of two, gaussian"] = mixed(Gaussian(0.1))
     found["mixture of two, poisson"] = mixed(Poisson())
     found["mixture of two, gamma"] = mixed(Gamma(3.0))

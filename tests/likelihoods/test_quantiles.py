@@ -23,6 +23,7 @@ from npvi.likelihoods import (
 )
 from npvi.likelihoods.families.student_t import _normal_mixture
 from npvi.likelihoods.families.thresholds import Threshold, threshold_cdf
+from npvi.likelihoods.families.tweedie import compound_cdf
 from npvi.likelihoods.integrals.distribution import predictive_cdf
 from npvi.likelihoods.integrals.quantiles import predictive_quantile
 from npvi.likelihoods.integrals.rows_cdf import RowsCdf
@@ -162,3 +163,61 @@ def test_ties_at_zero():
     for q, expected in ((0.2, 0.0), (0.3, 0.0), (0.5, 1.0)):
         far = np.full(2, -40.0)  # a tiny rate leaves only 0 and 1
         np.testing.assert_array_equal(predictive_quantile(HurdlePoisson(0.3), q, far, np.zeros(2)), expected)
+
+
+def expected_cdf(likelihood, y, mean, variance, row=None):
+    """E P(Y ≤ y | f) by a sum that is as fine as any step."""
+    z = np.linspace(-9.0, 9.0, 4001)
+    columns = {name: value[:, None] for name, value in (row or {}).items()}
+    given = likelihood.cdf(y[:, None], mean[:, None] + np.sqrt(variance)[:, None] * z, **columns)
+    return np.trapezoid(given * stats.norm.pdf(z), z)
+
+
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("concentration", [0.5, 10.0, 300.0, 3000.0])
+def test_many_shares(concentration, q):
+    """Enough rows for a table; steps get narrower from the ends to the middle."""
+    rng = np.random.default_rng(1)
+    mean, variance = rng.normal(0.0, 2.0, 100), 10.0 ** rng.uniform(-3.0, 0.0, 100)
+    mean[:3], variance[:3] = (2.89817776, 2.72084334, 3.56290883), (0.62771733, 0.99600527, 0.26675876)
+    likelihood = Beta(concentration)
+    y = predictive_quantile(likelihood, q, mean, variance)
+    inside = (y < 1.0 - 1e-5) & (y > 1e-290)
+    assert inside.sum() > 30
+    got = expected_cdf(likelihood, y[inside], mean[inside], variance[inside])
+    np.testing.assert_allclose(got, q, rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("power", "dispersion"), [(1.05, 1.0), (1.3, 0.5), (1.5, 1.0), (1.9, 3.0)])
+def test_many_amounts(power, dispersion):
+    rng = np.random.default_rng(2)
+    mean, variance = rng.normal(0.0, 1.5, 80), 10.0 ** rng.uniform(-6.0, 0.0, 80)
+    likelihood, row = Tweedie(power, dispersion), {"exposure": 10.0 ** rng.uniform(-3.0, 3.0, 80)}
+    for q in (0.3, 0.95):
+        y = predictive_quantile(likelihood, q, mean, variance, row)
+        some = np.flatnonzero(y > 0.0)[:12]
+        assert len(some) > 5
+        chosen = {"exposure": row["exposure"][some]}
+        got = expected_cdf(likelihood, y[some], mean[some], variance[some], chosen)
+        np.testing.assert_allclose(got, q, rtol=0.0, atol=1e-10)
+        np.testing.assert_array_less(q - 1e-12, predictive_cdf(likelihood, 0.0 * y, mean, variance, row)[y == 0.0])
+
+
+@pytest.mark.parametrize("q", [1e-6, 0.05, 0.45, 0.5, 0.95])
+def test_shares_nearer_to_one_than_numbers(q):
+    mean, variance, likelihood = np.array([6.0]), np.array([100.0]), Beta(5.0)
+    y = predictive_quantile(likelihood, q, mean, variance)
+    assert predictive_cdf(likelihood, y, mean, variance) >= q - 1e-10
+    assert y > 1e-290 or predictive_cdf(likelihood, np.full(1, 1e-290), mean, variance) >= q
+    assert y < 1.0 or predictive_cdf(likelihood, np.nextafter(y, 0.0), mean, variance) < q
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_sums_of_amounts_from_either_side(upper):
+    means = np.array([0.1, 3.0, 30.0, 50.0, 500.0])
+    amounts, size = np.repeat(means, 3), np.outer(means, [0.7, 1.0, 1.3]).ravel()
+    n = np.arange(1.0, 2000.0)
+    gamma = special.gammaincc if upper else special.gammainc
+    expected = stats.poisson.pmf(n, amounts[:, None]) * gamma(2.0 * n, 2.0 * size[:, None])
+    expected = expected.sum(axis=1) + (0.0 if upper else np.exp(-amounts))
+    np.testing.assert_allclose(compound_cdf(2.0, amounts, 2.0 * size, upper), expected, rtol=1e-9, atol=1e-13)

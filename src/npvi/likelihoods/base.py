@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from npvi.likelihoods.families.thresholds import Threshold
+from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised
@@ -173,6 +174,10 @@ class Likelihood(Parametrised):
 
     def threshold(self, y: np.ndarray, **row: Any) -> Threshold | None:
         """A random T with P(Y ≤ y | f) = P(f ≤ T) for each of the responses y, in NumPy."""
+        return None
+
+    def scores(self, **row: Any) -> tuple[Scores, np.ndarray | float] | None:
+        """P(Y ≤ y | f) for a table that all rows share, and by how much f is more for each row; where `cdf` is slow."""
         return None
 
     # -- checks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import SMALLEST, noise_variance
+from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import UNIT
 from npvi.runtime.lazy import gammaln, jax, jnp
@@ -58,6 +60,9 @@ class Beta(Likelihood):
         a, b = self._shapes(f)
         return special.betainc(a, b, np.clip(y, 0.0, 1.0))
 
+    def scores(self, **row: Any) -> tuple[Scores, float]:
+        return Scores(_scores, _width, (float(self.concentration),)), 0.0
+
     def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
         # a share that rounds to 0 or 1 stays inside
         return np.clip(rng.beta(*self._shapes(f)), SMALLEST, _LARGEST)
@@ -73,3 +78,18 @@ class Beta(Likelihood):
         f = np.asarray(f, dtype=np.float64)
         shapes = [np.maximum(self.concentration * special.expit(g), SMALLEST) for g in (f, -f)]
         return shapes[0], shapes[1]
+
+
+def _scores(concentration: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    def score(x: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Φ⁻¹(P(Y ≤ logistic(x) | f)), from whichever side of the mean x is on."""
+        sign = np.where(x > f, -1.0, 1.0)
+        a, b = (np.maximum(concentration * special.expit(g), SMALLEST) for g in (sign * f, -sign * f))
+        return sign * special.ndtri(special.betainc(a, b, special.expit(sign * x)))
+
+    return score
+
+
+def _width(f: np.ndarray, concentration: float) -> np.ndarray:
+    smaller = concentration * special.expit(-np.abs(f))
+    return np.minimum(1.5 / np.sqrt(np.maximum(smaller, SMALLEST)), 1.0)

@@ -18,7 +18,7 @@ from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["BetaBinomial"]
 
-_SMALL, _FEW, _BLUR = 32, 1000, 16
+_SMALL, _FEW, _BLUR = 128, 1000, 16
 """Trials whose product is quicker than a difference of log Γ; terms that are summed one by one; nodes of the integral
 that takes the place of more."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.log_gamma import stirling_remainder
+from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.support import ZERO_OR_POSITIVE
 from npvi.parameters import Interval
 from npvi.runtime.batching import map_rows
@@ -104,8 +106,13 @@ class Tweedie(Likelihood):
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
         y = np.asarray(y, dtype=np.float64)
         amounts, scale = self._amounts_and_scale(f, exposure)
+        if not np.any(y > 0.0):
+            return np.where(y < 0.0, 0.0, np.exp(-amounts))
         size = np.maximum(y, 0.0) / scale
         return np.where(y < 0.0, 0.0, compound_cdf(float(self._shape()), amounts, size))
+
+    def scores(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[Scores, np.ndarray | float]:
+        return Scores(_scores, _width, (float(self.power), float(self.dispersion))), np.log(exposure)
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
@@ -160,6 +167,30 @@ class _Unnormalised(Tweedie):
         return None
 
 
+def _scores(power: float, dispersion: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    likelihood = Tweedie(power, dispersion)
+
+    def score(x: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Φ⁻¹(P(Y ≤ exp(x) | f)), from whichever side of the mean x is on."""
+        amounts, scale = likelihood._amounts_and_scale(f, 1.0)
+        with np.errstate(over="ignore", under="ignore"):
+            size = np.exp(x) / scale
+        out, above = np.empty(x.shape), x > f
+        for upper, sign in ((above, -1.0), (~above, 1.0)):
+            share = compound_cdf(likelihood._shape(), amounts[upper], size[upper], sign < 0.0)
+            out[upper] = sign * special.ndtri(share)
+        return out
+
+    return score
+
+
+def _width(f: np.ndarray, power: float, dispersion: float) -> np.ndarray:
+    # of a single amount, or of them all
+    amounts = Tweedie(power, dispersion)._amounts_and_scale(f, 1.0)[0]
+    alpha = (2.0 - power) / (power - 1.0)
+    return np.minimum(1.5 * np.sqrt((1.0 + 1.0 / alpha) / amounts), 0.5 * max(2.0, np.sqrt(alpha)) / max(1.0, alpha))
+
+
 @jit(static_argnums=0)
 def _normalisers(structure: Any, leaves: list, y: jax.Array) -> tuple:
     return (jax.vmap(jax.tree.unflatten(structure, leaves)._normaliser)(y),)
@@ -180,8 +211,8 @@ def _window(alpha: jax.Array, peak: jax.Array) -> jax.Array:
 _BLOCK = 2**20
 
 
-def compound_cdf(alpha: float, amounts: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """P(G ≤ size) for the sum G of a Poisson(amounts) number of gamma(α) variables with scale 1.
+def compound_cdf(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool = False) -> np.ndarray:
+    """P(G ≤ size) for the sum G of a Poisson(amounts) number of gamma(α) variables with scale 1, or P(G > size).
 
     >>> compound_cdf(1.0, np.array([2.0]), np.array([0.0])).round(6)  # no amounts at all: e^−2
     array([0.135335])
@@ -189,7 +220,7 @@ def compound_cdf(alpha: float, amounts: np.ndarray, size: np.ndarray) -> np.ndar
     amounts, size = np.broadcast_arrays(amounts, size)
     out = np.empty(amounts.shape)
     # enough that the sum over the number of amounts is an integral to all digits, and that there is always one
-    many = max(32.0, 2.5 * (1.0 + alpha))
+    many = max(44.0, 2.5 * (1.0 + alpha))
     length = int(_BLOCK / (2.0 * many + 100.0)) + 1
     # rows with about as many amounts together: the longest of their sums is that of all
     kind = np.searchsorted([1.0, 4.0, 12.0, many], amounts, side="right")
@@ -197,28 +228,28 @@ def compound_cdf(alpha: float, amounts: np.ndarray, size: np.ndarray) -> np.ndar
         some, cdf = kind == label, _many_amounts if label == 4 else _few_amounts
         rows, x = amounts[some], size[some]
         blocks = [slice(start, start + length) for start in range(0, len(rows), length)]
-        out[some] = np.concatenate([np.empty(0), *(cdf(alpha, rows[block], x[block]) for block in blocks)])
+        out[some] = np.concatenate([np.empty(0), *(cdf(alpha, rows[block], x[block], upper) for block in blocks)])
     return np.clip(out, 0.0, 1.0)
 
 
-def _few_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray) -> np.ndarray:
+def _few_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool) -> np.ndarray:
     """The sum over the number of amounts."""
     most = amounts.max()
-    n = np.arange(1.0, most + 8.0 * np.sqrt(most) + 12.0)[:, None]
+    n = np.arange(1.0, most + 12.0 * np.sqrt(most) + 30.0)[:, None]
     weight = np.exp(n * np.log(amounts) - amounts - special.gammaln(n + 1.0))
-    return np.exp(-amounts) + np.sum(weight * _gamma_cdf(alpha * n, size, weight), axis=0)
+    return (0.0 if upper else np.exp(-amounts)) + np.sum(weight * _gamma_cdf(alpha * n, size, weight, upper), axis=0)
 
 
-def _many_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray) -> np.ndarray:
+def _many_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool) -> np.ndarray:
     """The same by an even grid: the terms are smooth in n over √(λ / (1 + α)), which are many integers."""
-    sd, nodes = np.sqrt(amounts), int(26.0 * np.sqrt(1.0 + alpha)) + 12
+    sd, nodes = np.sqrt(amounts), int(35.0 * np.sqrt(1.0 + alpha)) + 16
     # from λ, because n itself has too few digits where λ is large; all n > 0
-    first = np.maximum(-8.5 * sd, 1.0 - amounts)
-    offset = first + (9.5 * sd - first) * np.linspace(0.0, 1.0, nodes)[:, None]
+    first = np.maximum(-11.5 * sd, 1.0 - amounts)
+    offset = first + (12.5 * sd - first) * np.linspace(0.0, 1.0, nodes)[:, None]
     n = amounts + offset
     weight = np.exp(-amounts * _entropy(offset / amounts) - stirling_remainder(n, np)) / np.sqrt(n)
     weight /= weight.sum(axis=0)
-    return np.sum(weight * _gamma_cdf(alpha * n, size, weight), axis=0)
+    return np.sum(weight * _gamma_cdf(alpha * n, size, weight, upper), axis=0)
 
 
 def _entropy(t: np.ndarray) -> np.ndarray:
@@ -229,10 +260,10 @@ def _entropy(t: np.ndarray) -> np.ndarray:
     return np.where(np.abs(t) < 0.05, series * t**2, (1.0 + t) * np.log1p(t) - t)
 
 
-def _gamma_cdf(shape: np.ndarray, size: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """P(gamma(shape) ≤ size), computed only where it is neither 0 nor 1 and its weight is not negligible."""
+def _gamma_cdf(shape: np.ndarray, size: np.ndarray, weight: np.ndarray, upper: bool) -> np.ndarray:
+    """P(gamma(shape) ≤ size), or the rest to 1: computed where that is neither 0 nor 1 and its weight counts."""
     shape, size = np.broadcast_arrays(shape, size)
-    out = (size > shape).astype(np.float64)
-    near = (np.abs(size - shape) < 9.0 * np.sqrt(shape) + 45.0) & (weight > 1e-16)
-    out[near] = special.gammainc(shape[near], size[near])
+    out = ((size > shape) != upper).astype(np.float64)
+    near = (np.abs(size - shape) < 12.0 * np.sqrt(shape) + 80.0) & (weight > 1e-30)
+    out[near] = (special.gammaincc if upper else special.gammainc)(shape[near], size[near])
     return out

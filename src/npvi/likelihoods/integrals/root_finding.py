@@ -15,7 +15,7 @@ from scipy import special
 
 from npvi.likelihoods.support import Support
 
-__all__ = ["Cdf", "Start", "bisected", "roots", "whole_roots"]
+__all__ = ["Cdf", "Start", "bisected", "roots", "to_x", "whole_roots"]
 
 _FAR = 1e300
 _STEPS = 24
@@ -42,7 +42,8 @@ def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) 
     """y with F(y) = q for continuous responses, and which of the rows have settled."""
     y_of, level = _to_y(support), special.ndtri(q)
     n = len(rows)
-    x, slope = start.centre + level * start.unit, 1.0 / start.unit
+    first, last = _ends(support)
+    x, slope = np.clip(start.centre + level * start.unit, first, last), 1.0 / start.unit
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     last_x, last_g, coarse = np.full(n, np.nan), np.full(n, np.nan), np.ones(n, dtype=bool)
     tolerance = _TOLERANCE / (np.exp(-0.5 * level**2) / np.sqrt(2.0 * np.pi)) * min(q, 1.0 - q)
@@ -66,15 +67,17 @@ def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) 
         then = np.abs(g) * np.minimum(1.0, np.nan_to_num(np.abs(last_g[live]) + np.abs(g), nan=1.0))
         outside = (to <= low[live]) | (to >= high[live])
         halved = 0.5 * (low[live] + high[live])
-        to = np.where(outside & np.isfinite(halved), halved, to)
+        to = np.where(outside & np.isfinite(halved), halved, np.clip(to, first, last))
         beside = y_of(low[live]), y_of(high[live])
         with np.errstate(invalid="ignore"):
             tiny = beside[1] - beside[0] <= 4.0 * np.spacing(np.abs(beside[0]))
-        done = ~coarse[live] & ((np.abs(g) <= tolerance) | (then <= 0.1 * tolerance) | tiny)
+        # where the last number on this side is not far enough, the end itself is
+        beyond = ((x[live] >= last) & (g < 0.0)) | ((x[live] <= first) & (g >= 0.0))
+        done = ~coarse[live] & ((np.abs(g) <= tolerance) | (then <= 0.1 * tolerance) | tiny | beyond)
         still = np.abs(g) <= tolerance
         rough_enough = coarse[live] & ((then < 1e-3) | (step >= 7))
         last_x[live], last_g[live] = x[live], np.where(rough_enough, np.nan, g)
-        x[live] = np.where(still, x[live], to)
+        x[live] = np.where(still, x[live], np.where(beyond & done & (g < 0.0), np.inf, to))
         # signs of the coarse F are not to be relied on near the root
         low[live], high[live] = np.where(rough_enough, -np.inf, low[live]), np.where(rough_enough, np.inf, high[live])
         coarse[live] &= ~rough_enough
@@ -169,7 +172,7 @@ def bisected(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Star
         gap = np.fmax(1.0, 4.0 * np.spacing(high)) if discrete else 1e-13 * np.abs(high) + 1e-300
         todo = np.flatnonzero(high - low > gap)
         if not len(todo):
-            return np.minimum(high, np.nextafter(support.upper, -np.inf)) if support.open_upper else high
+            return high
         middle = low[todo] + 0.5 * (high[todo] - low[todo])
         if discrete:
             middle = np.floor(middle)
@@ -195,3 +198,22 @@ def _to_y(support: Support) -> Callable[[np.ndarray], np.ndarray]:
             return low + np.exp(x)
 
     return above
+
+
+def _ends(support: Support) -> tuple[float, float]:
+    """The first and the last x whose response is a number inside the support."""
+    low, high = np.isfinite(support.lower), np.isfinite(support.upper)
+    if support.discrete or not (low or high):
+        return -_FAR, _FAR
+    return -690.0 if support.lower == 0.0 else -_FAR, 36.7 if high else 690.0
+
+
+def to_x(support: Support, y: np.ndarray) -> np.ndarray:
+    """From the response to the coordinate of a search."""
+    low, high = support.lower, support.upper
+    if support.discrete or not (np.isfinite(low) or np.isfinite(high)):
+        return y
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if np.isfinite(low) and np.isfinite(high):
+            return special.logit((y - low) / (high - low))
+        return np.log(y - low)

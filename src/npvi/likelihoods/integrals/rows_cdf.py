@@ -11,7 +11,8 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.thresholds import threshold_cdf
 from npvi.likelihoods.integrals.distribution import mixture_cdf
 from npvi.likelihoods.integrals.moments import conditional_moments
-from npvi.likelihoods.integrals.root_finding import Start
+from npvi.likelihoods.integrals.root_finding import Start, to_x
+from npvi.likelihoods.integrals.tabulated import Rules, table_of
 
 __all__ = ["RowsCdf"]
 
@@ -27,6 +28,8 @@ _EXACT, _COARSE = (7.3, 25.0), (5.2, 14.0)
 """Of the trapezoidal rule: how many standard deviations it covers, and the logarithm of its error."""
 _CHUNK = 2**15
 """Numbers in the making at a time: what the processor keeps near."""
+_TABULATED, _TAIL = 64, 1e-3
+"""Rows that a table is worth it for, and how far out its digits suffice."""
 _UNRESOLVED, _CLOSED, _THRESHOLD = -1, -2, -3
 _LARGE = 1e290
 
@@ -57,13 +60,21 @@ class RowsCdf:
         self.sd = np.sqrt(variance)
         self.centre, self.spread, self.slope, width = _shape(self.likelihood, q, mean, self.sd, row)
         self._nodes = self._choose(width)
+        found = self.likelihood.scores(**row) if len(mean) >= _TABULATED and min(q, 1.0 - q) >= _TAIL else None
+        self._table = None if found is None else table_of(found[0])
+        self._more = np.broadcast_to(0.0 if found is None else found[1], mean.shape)
 
     def __call__(self, y: np.ndarray, rows: np.ndarray, coarse: bool = False) -> np.ndarray:
         """P(Y ≤ y) for some of the rows, to 1e-11, or to about 1e-6 where `coarse`."""
         mean, sd = self.mean[rows], self.sd[rows]
         row = {name: value[rows] for name, value in self.row.items()}
-        nodes, out = self._nodes[rows], np.empty(len(y))
-        for n in np.unique(nodes):
+        nodes, out = self._nodes[rows], np.full(len(y), np.nan)
+        if self._table is not None:
+            ruled = np.flatnonzero(nodes > 0)
+            x, rules = to_x(self._support, y[ruled]), _rules_of(nodes[ruled], coarse)
+            out[ruled] = self._table.cdf(x, (mean + self._more[rows])[ruled], sd[ruled], rules)
+            nodes = np.where(np.isnan(out), nodes, 0)
+        for n in np.unique(nodes[nodes != 0]):
             chosen = np.flatnonzero(nodes == n)
             step = max(1, _CHUNK // max(abs(int(n)), 64))
             for start in range(0, len(chosen), step):
@@ -102,7 +113,7 @@ class RowsCdf:
             return mixture_cdf(self.likelihood, y, mean, sd**2, row)
         if n == _THRESHOLD:
             return self._by_threshold(coarse, y, mean, sd, row)
-        z, weights = _hermite(n // 2 if coarse else n) if n in _HERMITE else _trapezoid(n, coarse)
+        z, weights = _nodes(n, coarse)
         columns = {name: value[:, None] for name, value in row.items()}
         with np.errstate(over="ignore", under="ignore"):
             given = self.likelihood.cdf(y[:, None], mean[:, None] + sd[:, None] * z, **columns)
@@ -148,7 +159,7 @@ def _shape(
 
     With its difference quotients over steps that suit functions smooth over 1, as the links are.
     """
-    n, step = len(mean), 1e-3
+    n, step, bounded = len(mean), 1e-3, np.isfinite(likelihood.support.upper)
     near = mean + sd * special.ndtri(q)
     f = np.concatenate([mean, mean + step, mean - step, near, near + step, near - step])
     many = {name: np.tile(value, 6) for name, value in row.items()}
@@ -156,7 +167,29 @@ def _shape(
     centre, variance = centre.reshape(6, n), variance.reshape(6, n)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         slope, near_slope = (centre[1] - centre[2]) / (2.0 * step), (centre[4] - centre[5]) / (2.0 * step)
-        return centre[0], np.sqrt(variance[0]), slope, np.sqrt(variance[3]) / np.abs(near_slope)
+        spread = np.sqrt(variance)
+        # of shares, those near the ends vary least: the step goes on into where they vary more
+        width = np.fmin(spread[3] / np.abs(near_slope), spread[0] / np.abs(slope) if bounded else np.inf)
+        return centre[0], spread[0], slope, width
+
+
+def _rules_of(nodes: np.ndarray, coarse: bool) -> Rules:
+    """The rules of rows with so many nodes each."""
+    sizes, starts, z, weights = _all_rules(coarse)
+    place = np.searchsorted(sizes, nodes)
+    return Rules(z, weights, starts[place], starts[place + 1])
+
+
+@lru_cache
+def _all_rules(coarse: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    sizes = np.array([*_HERMITE, *_SIZES])
+    rules = [_nodes(int(n), coarse) for n in sizes]
+    z, weights = (np.concatenate(part) for part in zip(*rules))
+    return sizes, np.cumsum([0, *(len(nodes) for nodes, _ in rules)]), z, weights
+
+
+def _nodes(n: int, coarse: bool) -> tuple[np.ndarray, np.ndarray]:
+    return _hermite(n // 2 if coarse else n) if n in _HERMITE else _trapezoid(n, coarse)
 
 
 @lru_cache

@@ -29,6 +29,6 @@ importlib.util.find_spec("jax")  # which only looks
 import jax, jax.numpy as jnp
 print(len(jax.tree.leaves(kernel)), len(jax.tree.leaves(npvi.likelihoods.Poisson())))
 print(float(jax.grad(lambda k: k(jnp.zeros(1), jnp.ones(1)))(kernel).variance) > 0.0)
-print(any("npvi" in type(finder).__module__ for finder in sys.meta_path), type(jax.__spec__.loader).__module__)
+print(any("lazy" in type(finder).__module__ for finder in sys.meta_path), type(jax.__spec__.loader).__module__)
 """
     assert _run(code).splitlines() == ["2 1", "True", "False _frozen_importlib_external"]

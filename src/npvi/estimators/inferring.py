@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from npvi.inference import FAMILIES, Data, MeanFunction, Start, fit_posterior
-from npvi.inference.stochastic import SGD, fit_stochastic
+from npvi.inference.stochastic import SGD
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.runtime import progress
 
@@ -61,6 +61,8 @@ def _by_gradients(
 
     def report(numbers: dict[str, float]) -> None:
         progress.report("epoch", of=settings.epochs, **numbers)
+
+    from npvi.inference.stochastic import fit_stochastic  # which needs JAX and optax
 
     return fit_stochastic(FAMILIES["npvi"](prior), prior, data, mean_function, start, settings, seed, report)
 

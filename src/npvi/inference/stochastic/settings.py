@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from npvi.parameters import Parametrised
-from npvi.runtime.training import OPTIMIZERS, named_optimizer
 
 if TYPE_CHECKING:
     import optax
@@ -64,6 +63,8 @@ class GradientSettings(Parametrised):
         """Raise ValueError where a setting is not allowed."""
         import optax  # slow imports, and models that are fitted by closed forms never need them
 
+        from npvi.runtime.training import OPTIMIZERS
+
         known = isinstance(self.optimizer, str) and self.optimizer in OPTIMIZERS
         if not (known or isinstance(self.optimizer, optax.GradientTransformation)):
             names = ", ".join(map(repr, OPTIMIZERS))
@@ -86,6 +87,7 @@ class GradientSettings(Parametrised):
         """The optimiser, for so many steps in all."""
         if not isinstance(self.optimizer, str):
             return self.optimizer
+        from npvi.runtime.training import named_optimizer  # a slow import
 
         return named_optimizer(self.optimizer, self._rate, steps if self._decays else None)
 

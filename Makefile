@@ -27,9 +27,10 @@ demo: $(READY) ## simulate a survey, fit it, print scores and write a picture
 test: lint types ## everything that must hold: lint, types and the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
-lint: $(READY) ## style and common mistakes (ruff)
+lint: $(READY) ## style and common mistakes (ruff), and what may import what (import-linter)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: $(READY) ## type check (mypy)
 	$(BIN)/mypy

@@ -10,8 +10,11 @@ import os
 from pathlib import Path
 
 import numpy  # noqa: F401  (what isn't loaded can't be limited)
+import pytest
 import scipy.linalg  # noqa: F401
 from threadpoolctl import threadpool_limits
+
+from npvi.estimators import hyper
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     threadpool_limits(1, "blas")
@@ -24,3 +27,21 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 def pytest_configure(config):
     # what another process is just writing can't be read yet, and is compiled here as well
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache entry")
+
+
+_LIMITS = hyper._ROWS, hyper._ROWS_COLLAPSED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plugged_in():
+    """Few rows make `hyper="auto"` fit some twenty models around the best one, of which most tests have nothing to say:
+    here it takes the best, unless a module or a test asks for `integrating`."""
+    hyper._ROWS, hyper._ROWS_COLLAPSED = 0, 0
+
+
+@pytest.fixture(scope="module")
+def integrating():
+    """What users have."""
+    hyper._ROWS, hyper._ROWS_COLLAPSED = _LIMITS
+    yield
+    hyper._ROWS, hyper._ROWS_COLLAPSED = 0, 0

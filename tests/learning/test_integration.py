@@ -12,6 +12,8 @@ from npvi.predictive.mixture import MixturePredictive
 
 NOISE = 0.3**2
 
+pytestmark = pytest.mark.usefixtures("integrating")
+
 
 @pytest.fixture(scope="module")
 def data():

@@ -14,7 +14,7 @@ from npvi.estimators.latent import latent_at
 from npvi.inference import Trend
 from npvi.likelihoods import Bernoulli, Likelihood, as_likelihood
 from npvi.likelihoods.families.softmax import Softmax
-from npvi.runtime.checks import codes_of
+from npvi.likelihoods.labels import codes_of
 
 if TYPE_CHECKING:
     from npvi.predictive.base import Predictive

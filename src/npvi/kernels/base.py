@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npvi.parameters import Parametrised
-from npvi.runtime.checks import check_positive
+from npvi.parameters import Parametrised, check_positive
 from npvi.runtime.lazy import jax
 
 __all__ = ["Frame", "Kernel", "Part"]

@@ -10,8 +10,7 @@ from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
-from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised
-from npvi.runtime.checks import check_positive
+from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised, check_positive
 from npvi.runtime.lazy import jax
 
 __all__ = ["Likelihood"]

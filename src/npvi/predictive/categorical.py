@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from npvi.graph.checks import check_count
 from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
+from npvi.likelihoods.labels import codes_of
 from npvi.predictive.reach import Reach
-from npvi.runtime.checks import codes_of
 
 __all__ = ["CategoricalPredictive"]
 

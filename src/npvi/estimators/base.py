@@ -30,7 +30,6 @@ from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
 from npvi.estimators.predicting import Predicts, per_row
 from npvi.estimators.settings import neighbors
-from npvi.estimators.summary import Summary
 from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
 from npvi.inference import Data, Start, Trend
@@ -331,6 +330,10 @@ class BaseGP(Predicts, BaseEstimator):
         for name, (value, error) in self._coefficients().items():
             ends = {"lower": value - TWO_SIDED * error, "upper": value + TWO_SIDED * error}
             rows.append({"parameter": f"mean__{name}", "value": value, "standard_error": error, **ends})
+        import pandas as pd  # slow imports, needed only here
+
+        from npvi.estimators.summary import Summary
+
         found = Summary(pd.DataFrame(rows).set_index("parameter"))
         found.attrs = {
             "likelihood": repr(self.likelihood_),

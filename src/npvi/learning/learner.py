@@ -46,7 +46,7 @@ _PART, _SCREEN = 8192, 2048
 _LARGE, _NATS = 65_536, 1e-6
 #: nats that a step of a climb must promise: parameters are then within .6 of their standard errors of the best ones
 _ENOUGH = 0.2
-#: the same of climbs on a part, which others follow
+#: the same of climbs on a part, which others on more rows follow
 _ROUGH = 1.0
 #: information about a parameter in the part, below which it counts as hardly known
 _WEAK = 10.0
@@ -199,22 +199,23 @@ class Learner:
         known = self._visited.setdefault(_kind(table, found.model), [])
         return lambda z, value, gradient: known.append((found.graph, Evaluation(z, value, gradient)))
 
-    def explore(self, table: Table, model: Model) -> list[_Found]:
-        """Rough climbs, the best first: with the middle smoothness, from there with a rougher one, and with a smoother
-        one if that was no better; with another start or two, where there are few rows."""
+    def explore(self, table: Table, model: Model, enough: float) -> list[_Found]:
+        """Rough climbs, which end where a step promises less than `enough`, the best first: with the middle smoothness,
+        from there with a rougher one, and with a smoother one if that was no better; with another start or two, where
+        there are few rows."""
         if self.other_start is not None:
             model = max((model, self.other_start), key=lambda start: self._value(table, start))
         graph = self.build(model.kernel.coordinates(table.X))
         most = 15 + 2 * max(0, len(self.space(table, model)) - _MANY)
         if not open_smoothness(model.kernel, table.X):
-            tried = [self.climb(table, _Found(model, graph), most, enough=_ROUGH)]
+            tried = [self.climb(table, _Found(model, graph), most, enough)]
         else:
             middle = with_smoothness(model, table.X, 1.5)
-            first = self.climb(table, _Found(middle, graph), most, enough=_ROUGH)
+            first = self.climb(table, _Found(middle, graph), most, enough)
             tried = [first]
             for smoothness in (0.5, 2.5):
                 other = replace(first, model=self._as_far(table, first.model, smoothness))
-                tried.append(self.climb(table, other, most, enough=_ROUGH))
+                tried.append(self.climb(table, other, most, enough))
                 if tried[-1].value > first.value:
                     break
         tried.sort(key=lambda found: -found.value)
@@ -487,7 +488,7 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
     """The best model for all rows, and perhaps a second one that is worth its cost."""
     n, collapsed = len(table), can_collapse(table.data)
     part = table if n <= 2 * _SCREEN else table.patches(model.kernel, _SCREEN)
-    best, *others = learner.explore(part, model)
+    best, *others = learner.explore(part, model, _ROUGH if part is not table else 0.5)
     if other_link is not None:
         learner.space(table, other_link)
         compared = learner.other_link(part, best, other_link)

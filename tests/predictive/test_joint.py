@@ -379,3 +379,18 @@ def test_what_covariances_need():
     total = dist.total(n=50, seed=3)
     again = pickle.loads(pickle.dumps(dist)).total(n=50, seed=3)
     np.testing.assert_array_equal(total.draws, again.draws)
+
+
+@pytest.mark.parametrize("prior", ["fitc", "nystrom"])
+def test_sums_under_low_rank_priors_are_those_of_draws(prior):
+    rng = np.random.default_rng(2)
+    X, new = rng.uniform(0.0, 4.0, size=(80, 1)), np.linspace(0.5, 5.0, 7)[:, None]
+    model = GPRegressor(Gaussian(0.1), Matern32(1.0), prior=prior, n_inducing=12, nugget=0.01, learn=False)
+    dist = model.fit(X, np.sin(X[:, 0]) + 0.3 * rng.standard_normal(80)).predict_dist(new)
+    covariance = dist.joint_covariance()
+    np.testing.assert_allclose(np.diag(covariance), dist.latent_var, rtol=1e-8)
+    assert dist.latent_total().std == pytest.approx(np.sqrt(covariance.sum()), rel=1e-8)
+    # responses have noise and nugget of their own
+    sums = dist.joint_sample(20_000, seed=0).sum(axis=1)
+    assert sums.std() == pytest.approx(np.sqrt(covariance.sum() + 7 * 0.11), rel=0.03)
+    assert dist.total().std == pytest.approx(sums.std(), rel=0.05)

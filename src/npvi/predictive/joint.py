@@ -170,7 +170,7 @@ class JointSampler:
 
     def _propagated(self, f: Columns) -> Columns:
         """What follows at the new points from f (N, R), without noise."""
-        return self._prediction.propagate(f, np.zeros((len(self.Z), f.shape[1])))
+        return self._prediction.propagate(f, np.zeros((self._prediction.n_noise, f.shape[1])))
 
     @cached_property
     def _system(self) -> _System:

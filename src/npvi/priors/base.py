@@ -94,6 +94,11 @@ class NeighborConditional(NamedTuple):
 class Joint(Protocol):
     """f at new points, all together, given f at the old ones."""
 
+    @property
+    def n_noise(self) -> int:
+        """How many rows of noise there are in them."""
+        ...
+
     def draw(
         self,
         f: NDArray[np.float64],
@@ -106,8 +111,8 @@ class Joint(Protocol):
         ...
 
     def propagate(self, f: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """f at the new points (M, S) without nuggets, from f at the old points (N, S) and standard normal noise of as
-        many rows as `adjoint` says; it may overwrite the noise."""
+        """f at the new points (M, S) without nuggets, from f at the old points (N, S) and standard normal noise
+        (`n_noise`, S); it may overwrite the noise."""
         ...
 
     def adjoint(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

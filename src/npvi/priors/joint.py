@@ -79,6 +79,11 @@ class JointPrediction:
         self._deviation = np.sqrt(np.maximum(variance, 0.0))
         self.fresh_variance = nugget - kept
 
+    @property
+    def n_noise(self) -> int:
+        """One for each new point."""
+        return len(self.visit)
+
     def propagate(self, f: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """g, the part of f with a common surface: linear in `f` (N, S) and in `noise` (M, S), which it overwrites."""
         over_chunks(

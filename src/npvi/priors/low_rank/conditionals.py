@@ -56,6 +56,11 @@ class LowRankJoint:
     features: NDArray[np.float64]
     variance: NDArray[np.float64]
 
+    @property
+    def n_noise(self) -> int:
+        """One for each of the inducing points, then one for each new point."""
+        return self.features.shape[1] + len(self.features)
+
     def propagate(self, f: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """f at the new points without their nuggets: linear in f (N, S) and in `noise` (M + rows, S)."""
         said = self.prior.summary(f)

@@ -40,10 +40,11 @@ class GPRegressor(PredictsNumbers, BaseGP):
         How the posterior is approximated: by the best Gaussian there is, by the
         paper's, whose covariance has a sparse factor, or by what a network recognises as that.
     prior : {"nngp", "fitc", "nystrom"}
-        How the Gaussian process is approximated: each point given its nearest neighbours; or all of them through a few
-        inducing points, with the kernel's own variances ("fitc") or without ("nystrom", which needs a nugget). The
-        latter two see what is far apart and smooth, not what varies between inducing points, and cost
-        N · `n_inducing`² per iteration; there the best Gaussian is exact for any number of rows.
+        How the Gaussian process is approximated: each point given its nearest neighbours (a nearest-neighbour Gaussian
+        process, which is a Vecchia approximation); or all of them through a few inducing points, with the kernel's own
+        variances ("fitc") or without ("nystrom", which needs a nugget). The latter two see what is far apart and
+        smooth, not what varies between inducing points, and cost N · `n_inducing`² per iteration; there the best
+        Gaussian is exact for any number of rows.
     optimizer : {"closed", "sgd"} or SGD
         How the paper's posterior is found: by closed forms, which is fast, or by the paper's stochastic gradients
         (AdaGrad on batches of rows); ``npvi.SGD(optimizer="adam", epochs=1000)`` has its settings.

@@ -1,4 +1,4 @@
-"""The nearest-neighbour Gaussian process: each point given its parents (Datta et al. 2016)."""
+"""The nearest-neighbour Gaussian process, a Vecchia approximation: each point given its parents (Datta et al. 2016)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ _CROWDED = 12
 
 class NNGP:
     """p(f) = Π_i N(f_i; b_iᵀ f_parents(i), d_i), a Gaussian with precision P = (I−B)ᵀ D⁻¹ (I−B).
+
+    The Vecchia approximation of the Gaussian process: of all points before it in the order, each depends on a few
+    near ones only, its parents (Vecchia 1988; Datta et al. 2016).
 
     Points are in the graph's order throughout.
 

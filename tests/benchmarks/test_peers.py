@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from benchmarks.peers.cases import CASES, Case
@@ -12,6 +15,8 @@ from benchmarks.peers.scoring import scores
 from benchmarks.peers.sides import SOFTWARE, make
 from benchmarks.peers.table import BEGIN, END, as_csv, as_markdown, between_markers, paired
 from scipy import integrate, stats
+
+from benchmarks import gpboost as beside_gpboost
 
 #: what a program needs besides this package's own dependencies
 EXTRA = {"gpboost": ("gpboost",), "svgp": ("torch", "gpytorch"), "vnngp": ("torch", "gpytorch", "faiss")}
@@ -100,9 +105,45 @@ def test_measuring(positive):
     data, truth, blind = positive
     found = measure(make("trees", "lognormal", 1), data, limit=1000.0, repeats=2)
     assert truth - 0.05 < found["nlpd"] < blind
-    assert min(found["fit"], found["predict"]) > 0.0
+    assert min(found["fit"], found["predict"], found["cpu"]) > 0.0
     assert found["peak_mb"] > 50.0
     assert not found["stopped"]
+
+
+def test_gpboost_works_once_at_held_parameters(monkeypatch):
+    asked = []
+
+    class GPModel:
+        def __init__(self, **settings):
+            pass
+
+        def __getattr__(self, name):
+            return lambda **given: asked.append((name, given)) or {"mu": np.zeros(2), "var": np.ones(2)}
+
+    module = "benchmarks.peers.sides.vecchia"
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, "gpboost", SimpleNamespace(GPModel=GPModel))
+    side, y = make("gpboost", "poisson", 1, exponential=(0.1, 2.0)), np.ones(5)
+    found = side.predict(side.fit(np.zeros((5, 2)), y, 1.0), np.zeros((2, 2)))
+    del sys.modules[module]  # which holds what isn't GPBoost
+    ((name, given),) = asked
+    assert name == "predict"
+    np.testing.assert_array_equal(given["cov_pars"], [2.0, 0.1])
+    assert given["y"] is y
+    assert found["mean"].shape == (2,)
+
+
+def test_ratios_to_gpboost_are_by_the_wall_and_by_cpu(monkeypatch, capsys):
+    ours = {"outcome": "finished", "first": 1.0, "fit": 0.3, "predict": 0.2, "cpu": 0.5, "nlpd": 1.0}
+    theirs = {**ours, "fit": 0.1, "predict": 4.9, "cpu": 10.0}
+    kinds = {"npvi": ours, "cholesky": theirs, "iterative": {"outcome": "out of time"}}
+    monkeypatch.setattr(beside_gpboost, "run", lambda case, *rest: kinds[case.options.get("route", "npvi")])
+    beside_gpboost._fixed()
+    _, header, _, *rows = capsys.readouterr().out.strip().splitlines()
+    assert header.split()[-6:] == ["slower", "by", "by", "CPU", "compile", "s"]
+    assert rows[0].split()[-3:] == ["1", "1", "0.5"]
+    assert rows[1].split()[-2:] == ["10", "20"]
+    assert rows[2].split()[-3:] == [">", "900", "1.8e+03"]
 
 
 @pytest.mark.parametrize("software", ["knn", "trees", "subset"])

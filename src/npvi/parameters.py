@@ -192,8 +192,9 @@ def map_numbers(function: Callable[[Any], Any], obj: Any) -> Any:
     """
     if not isinstance(obj, Parametrised):
         return function(obj)
-    leaves, static = _flatten(obj)
-    return _unflatten(type(obj), static, [map_numbers(function, leaf) for leaf in leaves])
+    own = isinstance(obj, OwnParameters)
+    leaves, static = _flatten_own(obj) if own else _flatten(obj)
+    return (_unflatten_own if own else _unflatten)(type(obj), static, [map_numbers(function, leaf) for leaf in leaves])
 
 
 def _register(cls: type[Parametrised]) -> None:

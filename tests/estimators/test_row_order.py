@@ -202,6 +202,7 @@ def test_sums_that_learning_estimates_from_some_rows():
     assert_order_does_not_matter(lambda: model("gaussian", kernel="matern32"), X, y, new)
 
 
+@pytest.mark.filterwarnings("ignore:the model was fitted with exposure")
 def test_weights_exposure_and_covariates():
     rng = np.random.default_rng(5)
     X, y, new = problem(visited_again, "poisson", 300)

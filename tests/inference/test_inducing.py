@@ -496,7 +496,7 @@ def test_the_process_sees_its_own_columns_only():
 
 def test_a_kernel_of_the_wrong_scale_is_noticed():
     X, y = counts(60)
-    with pytest.warns(npvi.validation.ScaleWarning, match="nearly all points independent"):
+    with pytest.warns(npvi.estimators.validation.ScaleWarning, match="nearly all points independent"):
         model("poisson", "nystrom", kernel=Matern32(1e-4), inducing="random").fit(X, y)
 
 

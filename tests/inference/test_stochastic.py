@@ -341,6 +341,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the model was fitted with exposure")
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_it_reaches_the_closed_form(name):
     problem, settings = PROBLEMS[name]

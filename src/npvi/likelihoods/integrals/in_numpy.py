@@ -58,10 +58,10 @@ def _has(kind: type, method: str) -> bool:
     return order[depth(method)] is not Likelihood and all(depth(method) <= depth(name) for name in _IN_JAX[method])
 
 
-# -- E log p(y | f)
-# ----------------------------------------------------------------------------------------------------------------
+# -- E log p(y | f); rows that overflow, or are no numbers, harm no others, and nobody is warned, as in JAX
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def expectations(
     likelihood: Likelihood, nodes: Vector, weights: Vector, count: int, y: Vector, m: Vector, v: Vector, row: Row
 ) -> Slopes:
@@ -76,6 +76,7 @@ def expectations(
     return total, in_mean, -in_sd / sd
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def curvatures(
     likelihood: Likelihood, nodes: Vector, weights: Vector, count: int, y: Vector, m: Vector, v: Vector, row: Row
 ) -> tuple[Vector, ...]:
@@ -90,7 +91,6 @@ def curvatures(
 
 
 # -- moments
-# ----------------------------------------------------------------------------------------------------------------
 
 
 def conditional(likelihood: Likelihood, f: Vector, row: Row) -> tuple[Vector, Vector]:
@@ -116,7 +116,6 @@ def moments(
 
 
 # -- the density of y with f integrated out; t = f − m, because a small v would be lost in the digits of m
-# ----------------------------------------------------------------------------------------------------------------
 
 
 def interval(likelihood: Likelihood, depth: float, y: Vector, m: Vector, v: Vector, start: Vector, row: Row) -> Slopes:

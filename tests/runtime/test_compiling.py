@@ -1,32 +1,42 @@
-"""A first fit that compiles says so on one line; one that finds its loops on disk, or is told to be quiet, doesn't."""
+"""A first fit that compiles says so on one line; one that finds its loops on disk, or that nobody watches, doesn't."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from types import SimpleNamespace
 
-CODE = """
-import sys, numpy as np, npvi
-X = np.random.default_rng(0).random((40, 1))
-model = npvi.GPRegressor(kernel=npvi.kernels.RBF(0.3), learn=False, verbose=sys.argv[1] == "loud")
-model.fit(X, X[:, 0])
-"""
+from numba import njit
+from numba.core import event
+
+from npvi.runtime import progress
+from npvi.runtime.compiling import _Announcement
 
 
-def test_the_first_fit_says_that_it_compiles(tmp_path):
-    def lines(volume: str) -> list[str]:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-        command = [sys.executable, "-c", CODE, volume]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        return [line for line in done.stderr.splitlines() if "compiling" in line]
-
-    assert lines("loud") == ["npvi: compiling loops, which are kept on disk for the next time"]
-    assert lines("loud") == []
+def of_module(name: str) -> SimpleNamespace:
+    """What numba tells about a loop that it is about to compile."""
+    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=name))})
 
 
-def test_quiet_fits_say_nothing(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", CODE, "quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert "compiling" not in done.stderr
+def test_the_first_loop_is_announced_and_no_other():
+    announcement, said = _Announcement(), []
+    with progress.reporting(lambda stage, numbers: said.append(stage)):
+        announcement.on_start(of_module("somebody.elses"))
+        assert said == []
+        for _ in range(2):
+            announcement.on_start(of_module("npvi.graph.tree"))
+    assert said == ["compiling loops, which are kept on disk for the next time"]
+
+
+def test_nothing_is_said_to_nobody():
+    announcement = _Announcement()
+    announcement.on_start(of_module("npvi.graph.tree"))
+    assert not announcement.said
+
+
+def test_numba_tells_what_it_compiles():
+    told = []
+    listener = type(
+        "_Listener", (event.Listener,), {"on_start": lambda _, e: told.append(e), "on_end": lambda _, e: None}
+    )
+    with event.install_listener("numba:compile", listener()):
+        njit(lambda x: x + 1)(1)
+    assert told[0].data["dispatcher"].py_func.__module__ == __name__

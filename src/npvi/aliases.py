@@ -13,18 +13,36 @@ __all__ = ["MOVED", "install"]
 
 MOVED = {
     "npvi.baselines": "npvi.paper.rivals",
+    "npvi.batching": "npvi.runtime.batching",
     "npvi.calibration": "npvi.predictive.calibration",
     "npvi.categorical": "npvi.predictive.categorical",
+    "npvi.checkpoints": "npvi.runtime.checkpoints",
+    "npvi.compiling": "npvi.runtime.compiling",
+    "npvi.demo_picture": "npvi.demo.picture",
     "npvi.experiments": "npvi.paper.experiments",
+    "npvi.files": "npvi.runtime.files",
+    "npvi.interrupts": "npvi.runtime.interrupts",
     "npvi.joint": "npvi.predictive.joint",
     "npvi.mixture": "npvi.predictive.mixture",
+    "npvi.model_file": "npvi.io.archive",
+    "npvi.model_file_checks": "npvi.io.checks",
+    "npvi.model_packing": "npvi.io.packing",
+    "npvi.model_parts": "npvi.estimators.parts",
     "npvi.model_selection": "npvi.selection.grid",
+    "npvi.model_unpacking": "npvi.io.unpacking",
     "npvi.networks": "npvi.amortized",
+    "npvi.parallel": "npvi.runtime.parallel",
     "npvi.persistence": "npvi.io.persistence",
+    "npvi.places": "npvi.graph.places",
+    "npvi.precision": "npvi.runtime.precision",
+    "npvi.predicting": "npvi.estimators.predicting",
     "npvi.progress": "npvi.runtime.progress",
     "npvi.reach": "npvi.predictive.reach",
     "npvi.sparse": "npvi.linalg",
     "npvi.splitters": "npvi.selection.splitters",
+    "npvi.training": "npvi.runtime.training",
+    "npvi.training_state": "npvi.runtime.training_state",
+    "npvi.validation": "npvi.estimators.validation",
     "npvi.varying_predictive": "npvi.predictive.varying_noise",
 }
 """Old names of modules and packages, and what they are now; what is in a package goes along."""
@@ -69,4 +87,5 @@ def _present(name: str) -> str | None:
 def install() -> None:
     """Let old names be imported."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+        # before others, who would find what is in a package by its folder and load it a second time
+        sys.meta_path.insert(0, _Finder())

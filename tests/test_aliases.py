@@ -22,6 +22,7 @@ def test_old_names_are_the_modules_themselves(old):
 def test_what_is_in_a_package_goes_along():
     from npvi.baselines import SVGP
     from npvi.networks.recognizer import Recognizer
+
     from npvi.paper import rivals
     from npvi.predictive import Predictive
 

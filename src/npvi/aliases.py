@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -44,8 +45,68 @@ MOVED = {
     "npvi.training_state": "npvi.runtime.training_state",
     "npvi.validation": "npvi.estimators.validation",
     "npvi.varying_predictive": "npvi.predictive.varying_noise",
+    "npvi.inference.ascent": "npvi.learning.bfgs",
+    "npvi.inference.family": "npvi.inference.families.base",
+    "npvi.inference.hyper": "npvi.learning.integration",
+    "npvi.inference.iteration": "npvi.inference.newton",
+    "npvi.inference.learning": "npvi.learning.objective",
+    "npvi.inference.leaving_out": "npvi.inference.cavity",
+    "npvi.inference.mean_solve": "npvi.inference.solver",
+    "npvi.inference.parameter_table": "npvi.learning.standard_errors",
+    "npvi.inference.search_space": "npvi.learning.space",
+    "npvi.inference.softmax_learning": "npvi.learning.softmax",
+    "npvi.inference.starting": "npvi.learning.start",
+    "npvi.kernels.compiled": "npvi.kernels.fast",
+    "npvi.likelihoods.custom_marginals": "npvi.likelihoods.custom.marginals",
+    "npvi.likelihoods.custom_sums": "npvi.likelihoods.custom.sums",
+    "npvi.likelihoods.softmax_integrals": "npvi.likelihoods.integrals.softmax",
+    "npvi.networks.gcn_bound": "npvi.amortized.gcn.bound",
+    "npvi.networks.gcn_fit": "npvi.amortized.gcn.fit",
+    "npvi.priors.low_rank_conditionals": "npvi.priors.low_rank.conditionals",
+    "npvi.priors.low_rank_gradient": "npvi.priors.low_rank.gradient",
+    "npvi.sparse.conjugate_gradients": "npvi.linalg.cg",
+    "npvi.sparse.factor": "npvi.linalg.zero_fill",
+    "npvi.sparse.low_rank": "npvi.linalg.woodbury",
+    "npvi.sparse.noise": "npvi.linalg.normals",
 }
 """Old names of modules and packages, and what they are now; what is in a package goes along."""
+for _before, _after, _names in (
+    (
+        "npvi.inference",
+        "npvi.inference.families",
+        "factored full npvi",
+    ),
+    (
+        "npvi.inference",
+        "npvi.learning",
+        "learner links stacking table",
+    ),
+    (
+        "npvi.likelihoods",
+        "npvi.likelihoods.families",
+        "bernoulli beta beta_binomial binomial censored exponential gamma gaussian hurdle_poisson "
+        "laplace lognormal negative_binomial ordinal poisson rates scales softmax student_t "
+        "thresholds tweedie weibull zero_inflated zero_inflated_negative_binomial "
+        "zero_inflated_poisson",
+    ),
+    (
+        "npvi.likelihoods",
+        "npvi.likelihoods.integrals",
+        "density distribution grid learning log_gamma logistic_normal moments normal quadrature "
+        "quantiles responses root_finding rows_cdf",
+    ),
+    (
+        "npvi.networks",
+        "npvi.amortized.gcn",
+        "layout",
+    ),
+    (
+        "npvi.priors",
+        "npvi.priors.low_rank",
+        "inducing",
+    ),
+):
+    MOVED |= {f"{_before}.{_name}": f"{_after}.{_name}" for _name in _names.split()}
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -57,7 +118,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        return None if _present(fullname) is None else importlib.machinery.ModuleSpec(fullname, self)
+        name = _present(fullname)
+        there = name is not None and importlib.util.find_spec(name) is not None
+        return importlib.machinery.ModuleSpec(fullname, self) if there else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         name = _present(spec.name)
@@ -78,9 +141,14 @@ def _present(name: str) -> str | None:
     >>> _present("npvi.networks.streaming"), _present("npvi.kernels")
     ('npvi.amortized.streaming', None)
     """
-    for old, new in MOVED.items():
-        if name == old or name.startswith(f"{old}."):
-            return new + name[len(old) :]
+    if not name.startswith("npvi."):
+        return None
+    head, rest = name, ""
+    while head != "npvi":  # the longest name first
+        if head in MOVED:
+            return MOVED[head] + rest
+        head, _, last = head.rpartition(".")
+        rest = f".{last}{rest}"
     return None
 
 

@@ -227,3 +227,14 @@ def test_counts_that_were_all_zeros_lose_their_prior():
     assert model.coefficient_precision_[0] == 0.0
     scratch = npvi.GPRegressor("poisson", **SETTINGS).fit(X, y)
     agree(model, scratch, np.random.default_rng(1).random((50, 2)))
+
+
+def test_models_with_many_inputs_take_new_rows():
+    """Neighbours are chosen by what the kernel looks at, and few rows have fewer than they would."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 6))
+    y = np.sin(6.0 * X[:, 0])
+    near = npvi.kernels.Subset(npvi.kernels.RBF(0.3), [0, 1])
+    for kernel, rows in ((near, 60), (npvi.kernels.RBF(1.0), 60), (npvi.kernels.RBF(1.0), 30)):
+        model = npvi.GPRegressor(kernel=kernel, learn=False).fit(X[:rows], y[:rows])
+        assert model.update(X[:5] + 0.01, y[:5]).graph_.n_points == rows + 5

@@ -188,3 +188,18 @@ def test_a_classifier_is_scored_by_its_labels():
 def test_errors_say_what_is_wrong(survey, arguments, message):
     with pytest.raises(ValueError, match=message):
         npvi.grid_search(model(), *survey, **arguments)
+
+
+def test_candidates_do_not_depend_on_each_other():
+    """Methods have graphs of their own where there are many inputs."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(150, 6))
+    y = np.sin(6.0 * X[:, 0])
+    model = npvi.GPRegressor(kernel=npvi.kernels.RBF(1.0), learn=False)
+    found = [
+        npvi.grid_search(model, X[:120], y[:120], {"method": methods}, validation=(X[120:], y[120:])).table
+        for methods in (["full", "npvi"], ["npvi", "full"])
+    ]
+    for name in ("nlpd", "elbo"):
+        one, other = (table.set_index("method")[name] for table in found)
+        np.testing.assert_allclose(one.sort_index(), other.sort_index(), rtol=1e-6)

@@ -29,7 +29,7 @@ from npvi.estimators.hyper import Hyper, settle
 from npvi.estimators.inferring import infer, not_converged
 from npvi.estimators.latent import latent_at
 from npvi.estimators.predicting import Predicts, per_row
-from npvi.estimators.settings import neighbors
+from npvi.estimators.settings import fewest_neighbors
 from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
 from npvi.inference import Data, Start, Trend
@@ -267,7 +267,7 @@ class BaseGP(Predicts, BaseEstimator):
         if not len(X):
             return self
         n = self.graph_.n_points
-        if self.graph_.n_neighbors < min(neighbors(self, n, self.prior_.X.shape[1]), n + len(X) - 1):
+        if self.graph_.n_neighbors < min(fewest_neighbors(self), n + len(X) - 1):
             raise ValueError(
                 f"the model has only {n} points, so that all of them are neighbours: fit it anew with all rows"
             )

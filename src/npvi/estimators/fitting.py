@@ -268,7 +268,9 @@ def _graph(model: BaseGP, coordinates: NDArray, task: Task) -> Graph:
 
 def _same_graph(fitted: BaseGP, other: BaseGP, coordinates: NDArray) -> bool:
     """Whether `other` would get the graph of `fitted`: same rule and order, same neighbours (up to a common scale)."""
-    names = ("n_neighbors", "rule", "order", "random_state")
+    names = ("rule", "order", "random_state")
+    if neighbors(fitted, *coordinates.shape) != neighbors(other, *coordinates.shape):
+        return False
     if any(not np.array_equal(getattr(fitted, name), getattr(other, name)) for name in names):
         return False
     mine, theirs = fitted.kernel_.coordinates(fitted.prior_.X), coordinates[fitted.prior_.graph.order]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.estimators.settings import neighbors
+from npvi.estimators.settings import neighbors_of
 from npvi.graph.tree import build_tree
 from npvi.predictive.joint import JointSampler
 from npvi.predictive.reach import Reach, reach_of
@@ -70,7 +70,7 @@ def joint_neighbors(model: BaseGP) -> int | None:
     The paper's method has K, like everything else of it; and where those are all, so they stay."""
     k = model.prior_.graph.n_neighbors
     if model.method != "full" or k >= model.prior_.graph.n_points - 1:
-        return neighbors(model, *model.prior_.X.shape)
+        return neighbors_of(model)
     return int(_JOINT_TIMES * k)
 
 

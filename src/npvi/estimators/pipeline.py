@@ -61,7 +61,7 @@ class Pipeline(sklearn_pipeline.Pipeline):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to one file; `npvi.load` reads it back.
 
-        Of the steps before the last one, those whose fitted state is numbers can be saved (`npvi.model_steps.STEPS`);
+        Of the steps before the last one, those whose fitted state is numbers can be saved (`npvi.io.steps.STEPS`);
         an error names any other.
         """
         from npvi.io.persistence import save

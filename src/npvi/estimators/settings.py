@@ -16,7 +16,7 @@ from npvi.priors.structure import LOW_RANK
 if TYPE_CHECKING:
     from npvi.estimators.base import BaseGP
 
-__all__ = ["check_settings", "neighbors"]
+__all__ = ["check_settings", "fewest_neighbors", "neighbors", "neighbors_of"]
 
 _CHOICES = {
     "mean": ("zero", "constant", "linear"),
@@ -77,6 +77,16 @@ def neighbors(model: BaseGP, rows: int, inputs: int) -> int:
         return int(model.n_neighbors)
     few = rows <= _ROWS and inputs > _INPUTS and model.method == "full"  # others have what the paper has
     return 2 * _NEIGHBORS if few else _NEIGHBORS
+
+
+def neighbors_of(fitted: BaseGP) -> int:
+    """K of a model that was fitted, were there rows enough."""
+    return neighbors(fitted, fitted.prior_.X.shape[0], fitted.kernel_.coordinates(fitted.prior_.X[:1]).shape[1])
+
+
+def fewest_neighbors(fitted: BaseGP) -> int:
+    """Fewer than these, and a model can't grow: all of its points are neighbours, and new ones have too few."""
+    return min(neighbors_of(fitted), _NEIGHBORS) if _automatic(fitted) else neighbors_of(fitted)
 
 
 def _automatic(model: BaseGP) -> bool:

@@ -25,6 +25,8 @@ class _Module:
         self.__dict__["_name"] = name
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_name" or name.startswith("__"):  # of an object that is only being made, by copy or pickle
+            raise AttributeError(name)
         value = getattr(importlib.import_module(self._name), name)
         self.__dict__[name] = value  # the next time it is found without coming here
         return value
@@ -53,6 +55,8 @@ class _Decorated:
         return self._made(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("_decorator", "_function", "_options", "_rules") or name.startswith("__"):
+            raise AttributeError(name)
         return getattr(self._made, name)
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,1 +1,5 @@
 """NPVI-NN as published: two graph convolutional networks."""
+
+from npvi.amortized.gcn.networks import GCN
+
+__all__ = ["GCN"]

@@ -1,1 +1,5 @@
 """Priors whose points have all in common that goes through inducing points (FITC, Nyström)."""
+
+from npvi.priors.low_rank.prior import FITC, LowRank, Nystrom
+
+__all__ = ["FITC", "LowRank", "Nystrom"]

@@ -177,6 +177,16 @@ def test_steps_that_cannot_be_saved_are_named(tmp_path):
     assert not (tmp_path / "model.npvi").exists()
 
 
+def test_steps_that_make_tables_are_saved(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(size=(40, 3)), columns=["a", "b", "c"])
+    scale = StandardScaler().set_output(transform="pandas")
+    kernel = npvi.kernels.Subset(npvi.kernels.RBF(1.0), ["a", "b"])
+    model = npvi.Pipeline([("scale", scale), ("gp", npvi.GPRegressor(kernel=kernel, learn=False))])
+    model.fit(table, np.sin(3.0 * table["a"])).save(tmp_path / "model.npvi")
+    np.testing.assert_array_equal(npvi.load(tmp_path / "model.npvi").predict(table), model.predict(table))
+
+
 def test_a_file_names_no_class_of_its_own(tmp_path):
     from npvi.io import archive as model_file
 

@@ -46,6 +46,7 @@ def pack_step(name: str, step: Any) -> tuple[dict[str, Any], dict[str, np.ndarra
         )
     parameters = step.get_params(deep=False)
     fitted = {key: value for key, value in vars(step).items() if key not in parameters}
+    output = fitted.pop("_sklearn_output_config", {}).get("transform")
     arrays = {key: value for key, value in fitted.items() if isinstance(value, np.ndarray) and value.dtype != object}
     names = fitted.get("feature_names_in_")
     rest = {key: value for key, value in fitted.items() if key not in arrays and key != "feature_names_in_"}
@@ -54,6 +55,7 @@ def pack_step(name: str, step: Any) -> tuple[dict[str, Any], dict[str, np.ndarra
         "type": kind,
         "parameters": {key: _to_json(name, key, value) for key, value in parameters.items()},
         "fitted": {key: _to_json(name, key, value) for key, value in rest.items()},
+        "output": output,
         "feature_names_in": None if names is None else [str(column) for column in names],
     }
     return about, arrays
@@ -71,6 +73,8 @@ def unpack_step(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[s
     if unknown:
         raise ValueError(f"its step {about['name']!r} has the setting {unknown[0]!r}, which scikit-learn doesn't know")
     step = kind(**parameters)
+    if about.get("output") is not None:  # scikit-learn refuses what isn't a kind of table
+        step.set_output(transform=str(about["output"]))
     fitted = {**{key: _from_json(value) for key, value in about["fitted"].items()}, **arrays}
     for key, value in fitted.items():
         if not key.isidentifier() or key.startswith("__") or hasattr(kind, key):

@@ -17,6 +17,7 @@ from npvi.amortized.settings import SiteNetwork
 from npvi.inference.families.npvi import SparseFactors
 from npvi.inference.fit import fit_posterior
 from npvi.inference.stochastic.certificate import bound
+from npvi.runtime.files import replacing
 from npvi.runtime.parallel import threads
 
 __all__ = ["compare_with_optimum", "training_curve"]
@@ -114,5 +115,6 @@ def _draw(table: pd.DataFrame, optimum: float, n: int, path: str | os.PathLike[s
     left.legend()
     right.plot(table["steps"], np.maximum(table["gap"], 1e-9), marker="o")
     right.set(xscale="log", yscale="log", xlabel="steps of training", ylabel="gap, nats per point")
-    figure.savefig(path, dpi=150)
+    with replacing(path) as file:
+        figure.savefig(file, format=os.path.splitext(path)[1][1:] or "png", dpi=150)
     plt.close(figure)

@@ -20,7 +20,7 @@ import numpy as np
 from npvi.amortized.guess import FEATURES
 from npvi.amortized.perceptron import Layers, apply
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
-from npvi.runtime.files import replacing, why_unwritable
+from npvi.runtime.files import UnwritableError, replacing
 
 __all__ = ["Recognizer", "RecognizerError", "exact_sites", "pretrained"]
 
@@ -106,8 +106,8 @@ class Recognizer:
         try:
             with replacing(path) as file:
                 self._write(file)
-        except OSError as error:
-            raise RecognizerError(why_unwritable(path, error)) from error
+        except UnwritableError as error:
+            raise RecognizerError(str(error)) from error
 
     def to_text(self) -> str:
         """All of it as text, for a file of something else."""

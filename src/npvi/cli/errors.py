@@ -27,6 +27,7 @@ class InputError(ValueError):
 def guarded(command: str) -> Iterator[None]:
     """Turn errors into messages and exit codes, and warnings into notes."""
     from npvi.priors.base import NotPositiveDefiniteError
+    from npvi.runtime.files import UnwritableError
 
     try:
         with warnings.catch_warnings():
@@ -39,6 +40,8 @@ def guarded(command: str) -> Iterator[None]:
         _stop(command, "interrupted", INTERRUPTED)
     except NotPositiveDefiniteError as error:
         _stop(command, str(error), FAILED)
+    except UnwritableError as error:
+        _stop(command, str(error), WRONG_INPUT)
     except ValueError as error:  # the library checks what it is given and says what is wrong with it
         _stop(command, str(error), WRONG_INPUT)
     except MemoryError:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.cli.errors import InputError, unknown_name
-from npvi.runtime.files import check_writable, replacing, why_unwritable
+from npvi.runtime.files import UnwritableError, check_writable, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,8 +221,8 @@ def check_output(path: Path, table: bool = True, inputs: Sequence[Path] = ()) ->
             raise InputError(f"{path} is also an input; name another file for the output")
     try:
         check_writable(path)
-    except OSError as error:
-        raise InputError(why_unwritable(path, error)) from error
+    except UnwritableError as error:
+        raise InputError(str(error)) from error
 
 
 @contextmanager
@@ -233,8 +233,8 @@ def writing(path: Path) -> Iterator[_Writer]:
             writer = _Parquet(file, path) if path.suffix.lower() in _PARQUET else _Text(file, path)
             yield writer
             writer.close()
-    except OSError as error:
-        raise InputError(why_unwritable(path, error)) from error
+    except UnwritableError as error:
+        raise InputError(str(error)) from error
 
 
 class _Writer:

@@ -23,6 +23,7 @@ from npvi.estimators import BaseGP, VaryingNoiseRegressor
 from npvi.estimators.validation import check_count, check_inputs
 from npvi.likelihoods import Gaussian, LogNormal
 from npvi.likelihoods.families.softmax import Softmax
+from npvi.runtime.files import replacing
 from npvi.runtime.parallel import threads
 
 __all__ = ["Diagnosis", "diagnose"]
@@ -85,7 +86,8 @@ class Diagnosis:
 
         figure = draw(self)
         if path is not None:
-            figure.savefig(path)
+            with replacing(path) as file:
+                figure.savefig(file, format=Path(path).suffix[1:] or "png")
         return figure
 
 

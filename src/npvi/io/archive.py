@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-from npvi.runtime.files import replacing, why_unwritable
+from npvi.runtime.files import UnwritableError, replacing
 
 __all__ = ["FORMAT", "ModelFileError", "read", "write"]
 
@@ -41,8 +41,8 @@ def write(path: str | os.PathLike[str], metadata: dict[str, Any], arrays: dict[s
                 npy.write_array(payload, array, allow_pickle=False)
             file.seek(0)
             file.write(_header(payload.digest.hexdigest(), payload.length))
-    except OSError as error:
-        raise ModelFileError(why_unwritable(path, error)) from error
+    except UnwritableError as error:
+        raise ModelFileError(str(error)) from error
 
 
 def read(path: str | os.PathLike[str], with_arrays: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

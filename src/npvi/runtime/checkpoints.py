@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from npvi.runtime.files import replacing, why_unwritable
+from npvi.runtime.files import UnwritableError, replacing
 
 __all__ = ["CheckpointError", "fingerprint", "read_checkpoint", "write_checkpoint"]
 
@@ -42,8 +42,8 @@ def write_checkpoint(path: str | os.PathLike[str], trees: dict[str, Any], descri
     try:
         with replacing(path) as file:
             np.savez(file, description=np.array(text), **arrays)
-    except OSError as error:
-        raise CheckpointError(f"checkpoint: {why_unwritable(path, error)}") from error
+    except UnwritableError as error:
+        raise CheckpointError(f"checkpoint: {error}") from error
 
 
 def read_checkpoint(path: str | os.PathLike[str], examples: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

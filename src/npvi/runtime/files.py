@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["check_writable", "replacing", "why_unwritable"]
+try:
+    import fcntl
+except ImportError:  # Windows, which removes no file that is open
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["UnwritableError", "check_writable", "replacing"]
+
+#: what files are called until they are complete
+_TEMPORARY = re.compile(r"\..{1,100}\.[0-9a-f]{8}\.npvi-tmp", re.DOTALL)
+
+
+class UnwritableError(OSError):
+    """A file that cannot be written; the message is a sentence for a person that names it and says why."""
+
+    def __init__(self, path: str | os.PathLike[str], error: OSError) -> None:
+        super().__init__(_why(path, error))
+        self.errno = error.errno
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new file in place of `path`, which keeps its old content until the block ends without an error.
 
+    What processes that were killed have left of their own in the same folder is removed. A device or a pipe can't be
+    replaced, and is written to.
+
     Raises
     ------
-    OSError
-        Where the file cannot be written; `why_unwritable` puts it in words.
+    UnwritableError
+        Where the file cannot be written.
 
     Examples
     --------
@@ -30,44 +53,97 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> path.read_text()
     'written whole'
     """
-    target = Path(os.path.realpath(path))  # a link stays a link, and what it points to is replaced
-    if target.is_dir():
-        raise IsADirectoryError(21, "Is a directory", str(path))
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
-    # not tempfile: its files are for the owner's eyes only, whatever the umask says
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        with open(descriptor, "w+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:  # an interrupt too must not leave litter behind
-        with suppress(OSError):
-            os.unlink(temporary)
+        target = _target(path)
+        if target.exists() and not target.is_file():
+            with open(target, "wb") as file:
+                yield file
+            return
+        temporary, descriptor = _temporary(target)
+        try:
+            with open(descriptor, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(temporary, target)  # while it is locked, so that nobody takes it for a stale one
+        except BaseException:  # an interrupt too must not leave litter behind
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(target.parent)
+    except UnwritableError:
         raise
-    _sync_folder(target.parent)
+    except OSError as error:
+        raise UnwritableError(path, error) from error
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise OSError where `path` could not be written: by trying, without touching what is there.
+    """Raise UnwritableError where `path` could not be written: by trying, without touching what is there.
 
     >>> check_writable("no/such/folder/model.npvi")
     Traceback (most recent call last):
-    FileNotFoundError: [Errno 2] No such file or directory: ...
+    npvi.runtime.files.UnwritableError: cannot write no/such/folder/model.npvi: the folder 'no/such/folder' does not exist
     """
-    target = Path(os.path.realpath(path))
+    try:
+        target = _target(path)
+        if target.exists() and not target.is_file():
+            return
+        temporary, descriptor = _temporary(target)
+        os.unlink(temporary)
+        os.close(descriptor)
+    except OSError as error:
+        raise UnwritableError(path, error) from error
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    target = Path(os.path.realpath(path))  # a link stays a link, and what it points to is replaced
     if target.is_dir():
-        raise IsADirectoryError(21, "Is a directory", str(path))
-    probe = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
-    os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    os.unlink(probe)
+        raise IsADirectoryError(errno.EISDIR, "Is a directory", str(path))
+    return target
 
 
-def why_unwritable(path: str | os.PathLike[str], error: OSError) -> str:
+def _temporary(target: Path) -> tuple[Path, int]:
+    """A new file beside `target`, open and locked: its lock tells others that somebody is still at it."""
+    _remove_stale(target.parent)
+    while True:
+        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.npvi-tmp")
+        # not tempfile: its files are for the owner's eyes only, whatever the umask says
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o666)
+        if fcntl is not None:
+            with suppress(OSError):  # file systems without locks: there nothing counts as stale
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:  # not taken for a stale one before it was locked
+            return temporary, descriptor
+        os.close(descriptor)
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove what is left in `folder` of this user's processes that were killed while they wrote."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in [entry for entry in entries if _TEMPORARY.fullmatch(entry.name)]:
+            with suppress(OSError):
+                _remove_if_stale(entry.path)
+
+
+def _remove_if_stale(path: str) -> None:
+    if fcntl is None:
+        os.unlink(path)  # fails where it is open
+        return
+    # no link is followed, and a pipe doesn't make anybody wait
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while somebody writes
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _why(path: str | os.PathLike[str], error: OSError) -> str:
     """One sentence for a person.
 
-    >>> why_unwritable("maps/a.npvi", FileNotFoundError())
+    >>> _why("maps/a.npvi", FileNotFoundError())
     "cannot write maps/a.npvi: the folder 'maps' does not exist"
     """
     folder = os.path.dirname(os.fspath(path)) or "."
@@ -80,6 +156,12 @@ def why_unwritable(path: str | os.PathLike[str], error: OSError) -> str:
         reason = "it is a folder; name a file in it"
     elif isinstance(error, PermissionError):
         reason = f"no permission to write in the folder {folder!r}"
+    elif error.errno == errno.ENOSPC:
+        reason = "the disk is full; free some space, or name a file on another one"
+    elif error.errno == getattr(errno, "EDQUOT", None):
+        reason = "your share of the disk is full; free some space, or name a file on another one"
+    elif isinstance(error, io.UnsupportedOperation):
+        reason = "it is a pipe, and this kind of file isn't written from the first byte to the last; name a file"
     return f"cannot write {os.fspath(path)}: {reason}"
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from npvi.runtime.checkpoints import CheckpointError, read_checkpoint, write_checkpoint
-from npvi.runtime.files import check_writable, why_unwritable
+from npvi.runtime.files import UnwritableError, check_writable
 
 __all__ = ["TrainingState", "owned", "resumed"]
 
@@ -98,8 +98,8 @@ def resumed(path: str | os.PathLike[str], state: TrainingState, identity: dict[s
     if not os.path.exists(path):
         try:
             check_writable(path)
-        except OSError as error:
-            raise CheckpointError(f"checkpoint: {why_unwritable(path, error)}") from error
+        except UnwritableError as error:
+            raise CheckpointError(f"checkpoint: {error}") from error
         return state
     examples = {"parameters": state.parameters, "optimizer_state": state.optimizer_state, "best": state.parameters}
     trees, told = read_checkpoint(path, examples)

@@ -80,9 +80,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise UnwritableError where `path` could not be written: by trying, without touching what is there.
 
-    >>> check_writable("no/such/folder/model.npvi")
+    >>> check_writable("no/such/model.npvi")
     Traceback (most recent call last):
-    npvi.runtime.files.UnwritableError: cannot write no/such/folder/model.npvi: the folder 'no/such/folder' does not exist
+    npvi.runtime.files.UnwritableError: cannot write no/such/model.npvi: the folder 'no/such' does not exist
     """
     try:
         target = _target(path)

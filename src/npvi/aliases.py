@@ -82,6 +82,11 @@ for _before, _after, _names in (
         "learner links stacking table",
     ),
     (
+        "npvi.kernels",
+        "npvi.kernels.families",
+        "linear matern periodic rational_quadratic rbf",
+    ),
+    (
         "npvi.likelihoods",
         "npvi.likelihoods.families",
         "bernoulli beta beta_binomial binomial censored exponential gamma gaussian hurdle_poisson "

@@ -163,6 +163,9 @@ class Parametrised(BaseEstimator):
     ``clone`` then work (so ``model.set_params(kernel__length_scale=2.0)`` does), and every subclass is a JAX pytree
     whose leaves are its numbers: a compiled function that takes one is compiled once, not once per value.
     Names listed in ``static`` (strings, functions, column numbers) are part of the structure instead.
+
+    A class may have a name, ``class RBF(Stationary, name="rbf", about="very smooth")``: what to ask for it by, and what
+    the help says of it. `Kernel.named` and `Likelihood.named` have them all.
     """
 
     static: tuple[str, ...] = ()
@@ -170,10 +173,18 @@ class Parametrised(BaseEstimator):
     """Names of numbers that are never learned."""
     domains: ClassVar[dict[str, Interval]] = {}
     """What each learnable parameter may be; positive numbers where nothing is said."""
+    named: ClassVar[dict[str, type[Self]]] = {}
+    """The classes that have a name."""
+    about: ClassVar[str] = ""
+    """What the help says of the class."""
     _names: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, name: str | None = None, about: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.about = about
+        if name is not None:
+            _check_free(name, cls)
+            cls.named[name] = cls
         # once: reading them off the constructor each time would be a good part of a small fit's time
         cls._names = tuple(cls._get_param_names())
         when_jax_is_there(lambda: _register(cls))
@@ -195,6 +206,16 @@ def map_numbers(function: Callable[[Any], Any], obj: Any) -> Any:
     own = isinstance(obj, OwnParameters)
     leaves, static = _flatten_own(obj) if own else _flatten(obj)
     return (_unflatten_own if own else _unflatten)(type(obj), static, [map_numbers(function, leaf) for leaf in leaves])
+
+
+def _check_free(name: str, cls: type[Parametrised]) -> None:
+    """Raise ValueError where another class has the name; the same one again, as in a notebook, is no other."""
+    other = cls.named.get(name, cls)
+    if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(
+            f"{cls.__name__} cannot have the name {name!r}: {other.__module__}.{other.__qualname__} has it; "
+            "give another one"
+        )
 
 
 def _register(cls: type[Parametrised]) -> None:

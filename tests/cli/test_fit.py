@@ -257,7 +257,7 @@ def test_ordered_categories(npvi, survey, tmp_path):
 def test_help_names_every_likelihood():
     from npvi.likelihoods.registry import LIKELIHOODS
 
-    named = set(re.findall(r"[a-z_]{4,}", " ".join(settings.LIKELIHOOD_NAMES.values())))
+    named = set(re.findall(r"[a-z_]{4,}", settings.likelihood_names()))
     assert set(LIKELIHOODS) <= named
 
 

@@ -9,7 +9,7 @@ from scipy import integrate
 import npvi
 from npvi.inference.data import Data
 from npvi.kernels import RBF, Matern, Matern12, Matern32, Sphere, Subset
-from npvi.learning.learner import Learner, _Found, open_smoothness, with_smoothness
+from npvi.learning.learner import Learner, _Found, with_smoothness
 from npvi.learning.objective import Model
 from npvi.learning.stacking import Stacked
 from npvi.learning.start import weak_priors
@@ -95,7 +95,7 @@ def test_without_them_it_is_maximum_likelihood():
 def test_every_smoothness_that_is_open_is_found():
     X = np.zeros((1, 3))
     kernel = Sphere(Matern()) * Subset(Matern(smoothness=0.5), [2]) + 2.0 * Subset(Matern(), [2])
-    names = open_smoothness(kernel, X)
+    names = list(kernel.choices(X))
     assert names == ["k1__k1__kernel__smoothness", "k2__kernel__kernel__smoothness"]
     model = with_smoothness(Model(kernel, 0.1, Poisson()), X, 2.5)
     deep = model.kernel.get_params(deep=True)

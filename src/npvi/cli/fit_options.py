@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from npvi.cli.options import described
-from npvi.cli.settings import LIKELIHOOD_NAMES
+from npvi.cli.settings import kernel_names, likelihood_names
 
 __all__ = [
     "Checkpoint",
@@ -79,8 +79,7 @@ Likelihood = Annotated[
     str | None,
     _model(
         "NAME",
-        "What the target is; gaussian unless given. "
-        + " ".join(f"{what.capitalize()}: {names}." for what, names in LIKELIHOOD_NAMES.items()),
+        "What the target is; gaussian unless given. " + likelihood_names(),
         show_default=False,
     ),
 ]
@@ -88,11 +87,7 @@ Classify = Annotated[bool, _model(None, "The target is a label, of any kind.", "
 Link = Annotated[str | None, _model("NAME", "Counts: exp or softplus, else the data choose; 0/1: logit or probit.")]
 Kernel = Annotated[
     str,
-    _model(
-        "NAME",
-        "matern (smoothness learned), matern12, matern32, matern52, rbf (from rough to smooth), "
-        "rational_quadratic, periodic, linear or constant.",
-    ),
+    _model("NAME", kernel_names()),
 ]
 Method = Annotated[
     str,

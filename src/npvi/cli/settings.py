@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from npvi.cli.errors import InputError, unknown_name
+from npvi.runtime.catalogue import read_names
 
 __all__ = [
     "GRID_NAMES",
-    "LIKELIHOOD_NAMES",
     "check_choices",
     "check_varying_noise",
+    "kernel_names",
+    "likelihood_names",
     "make_network",
     "make_optimizer",
     "parse_coefficient_scale",
@@ -29,15 +32,7 @@ GRID_NAMES = {
 }
 """What --grid may name, and what the model calls it."""
 
-LIKELIHOOD_NAMES = {
-    "numbers": "gaussian, student_t, laplace (outliers), censored_gaussian (limits)",
-    "positive": "lognormal, gamma, exponential, weibull, censored_lognormal; tweedie (with zeros)",
-    "counts": "poisson, negative_binomial, zero_inflated_poisson, zero_inflated_negative_binomial, hurdle_poisson",
-    "of --trials": "binomial, beta_binomial",
-    "0/1, shares, ranks": "bernoulli; beta; ordinal (0, 1, 2, …)",
-    "labels": "softmax (or --classify)",
-}
-"""For the help, which must not wait for the library to be imported."""
+_ROOT = Path(__file__).parents[1]
 
 _CHOICES = {
     "--mean": ["constant", "zero", "linear"],
@@ -47,6 +42,27 @@ _CHOICES = {
     "--rule": ["nearest", "paper"],
     "--order": ["maximin", "grid", "random", "given"],
 }
+
+
+def likelihood_names() -> str:
+    """The names of likelihoods and what they are for, read off their files: help must not wait for the library.
+
+    >>> likelihood_names()[:49]
+    'Counts: negative_binomial, poisson. Counts with m'
+    """
+    names = read_names(_ROOT / "likelihoods" / "families")
+    about = [*((what, name) for name, what in names.items()), ("labels", "softmax (or --classify)")]
+    groups = groupby(sorted(about), key=lambda pair: pair[0])
+    return " ".join(f"{what[:1].upper()}{what[1:]}: {', '.join(name for _, name in group)}." for what, group in groups)
+
+
+def kernel_names() -> str:
+    """The same of kernels.
+
+    >>> kernel_names()[:46]
+    'constant (one level), linear (straight), mater'
+    """
+    return ", ".join(f"{name} ({about})" for name, about in read_names(_ROOT / "kernels" / "families").items()) + "."
 
 
 def parse_numbers(text: str, option: str) -> list[float]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,11 @@ class Kernel(Parametrised):
     2.0
     """
 
+    named: ClassVar[dict[str, type[Kernel]]] = {}
+    """The classes that have a name."""
+    amplitude: ClassVar[str | None] = None
+    """The parameter that is the variance of f, where learning is to start from the data's own scale of it."""
+
     def __call__(self, x: jax.Array, z: jax.Array) -> jax.Array:
         """k(x, z) for one pair of points, each of shape (d,)."""
         raise NotImplementedError
@@ -75,6 +80,37 @@ class Kernel(Parametrised):
     def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
         """The kernels that this one is made of, or itself where it is of a piece."""
         yield Part(name, self, X)
+
+    # -- what learning asks; a kernel that says nothing is learned from the numbers that it has
+    # -----------------------------------------------------------------------------------------
+
+    def start(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        """Parameters that are lengths, and typical ones along each input: where learning starts, and weak priors are
+        highest.
+
+        >>> from npvi.kernels import RBF, Linear, Subset
+        >>> (Subset(RBF(), [1]) + Linear()).start(np.array([[0.0, 1.0], [0.0, 5.0]]))
+        {'k1__kernel__length_scale': array([1.])}
+        """
+        return self._asked(X, lambda kernel, X: kernel.start(X))
+
+    def limits(self, X: np.ndarray) -> dict[str, tuple[Any, Any]]:
+        """How far learning may take parameters: beyond, nothing changes any more."""
+        return self._asked(X, lambda kernel, X: kernel.limits(X))
+
+    def choices(self, X: np.ndarray) -> dict[str, tuple[float, ...]]:
+        """Parameters that are one of a few numbers, for the data to say which.
+
+        >>> from npvi.kernels import Matern, Sphere
+        >>> Sphere(Matern()).choices(np.zeros((1, 2)))
+        {'kernel__smoothness': (0.5, 1.5, 2.5)}
+        """
+        return self._asked(X, lambda kernel, X: kernel.choices(X))
+
+    def _asked(self, X: np.ndarray, question: Callable[[Kernel, np.ndarray], dict[str, Any]]) -> dict[str, Any]:
+        """What the parts say, under their full names."""
+        inside = [part for part in self.parts(X) if part.kernel is not self]
+        return {part.name + name: said for part in inside for name, said in question(part.kernel, part.X).items()}
 
     def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
         """The spaces in which this kernel measures distance; parts that share a space share its key."""
@@ -107,7 +143,7 @@ class Kernel(Parametrised):
 
     def __add__(self, other: Any) -> Kernel:
         from npvi.kernels.composition import Sum  # composition.py imports this module
-        from npvi.kernels.linear import Constant
+        from npvi.kernels.families.linear import Constant
 
         if isinstance(other, Real):
             other = Constant(float(other))

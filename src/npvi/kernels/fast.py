@@ -13,8 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from npvi.kernels.matern import SMOOTHNESS, Matern
-from npvi.kernels.rbf import RBF
+from npvi.kernels.families.matern import SMOOTHNESS, Matern
+from npvi.kernels.families.rbf import RBF
 from npvi.kernels.stationary import Stationary
 from npvi.linalg.lanes import LANES, VectorRows
 

@@ -1,30 +1,18 @@
-"""Kernels by name."""
+"""Kernels by name: those of `families`, and any other class that has one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from npvi.kernels import families
 from npvi.kernels.base import Kernel
 from npvi.kernels.custom import Custom
-from npvi.kernels.linear import Constant, Linear
-from npvi.kernels.matern import Matern, Matern12, Matern32, Matern52
-from npvi.kernels.periodic import Periodic
-from npvi.kernels.rational_quadratic import RationalQuadratic
-from npvi.kernels.rbf import RBF
+from npvi.runtime.catalogue import import_all
 
 __all__ = ["KERNELS", "as_kernel"]
 
-KERNELS: dict[str, type[Kernel]] = {
-    "rbf": RBF,
-    "matern": Matern,
-    "matern12": Matern12,
-    "matern32": Matern32,
-    "matern52": Matern52,
-    "rational_quadratic": RationalQuadratic,
-    "periodic": Periodic,
-    "linear": Linear,
-    "constant": Constant,
-}
+import_all(families)
+KERNELS: dict[str, type[Kernel]] = Kernel.named
 
 
 def as_kernel(obj: Any) -> Kernel:
@@ -33,7 +21,7 @@ def as_kernel(obj: Any) -> Kernel:
     >>> as_kernel("matern32")
     Matern32()
     """
-    choices = ", ".join(repr(name) for name in KERNELS)
+    choices = ", ".join(repr(name) for name in sorted(KERNELS))
     if isinstance(obj, Kernel):
         return obj
     if isinstance(obj, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ def safe_sqrt(squared: jax.Array) -> jax.Array:
 class Stationary(Kernel):
     """Kernels with one length scale for all inputs, or one per input (ARD), and a variance."""
 
+    amplitude = "variance"
     length_scale: float | Sequence[float]
     variance: float
 
@@ -47,6 +49,21 @@ class Stationary(Kernel):
     def validate(self, n_inputs: int) -> None:
         super().validate(n_inputs)
         self._check_one_per_input("length_scale", n_inputs)
+
+    def start(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        # a good part of how far the points are spread
+        sd = np.std(X, axis=0)
+        return {"length_scale": 0.5 * np.sqrt(X.shape[1]) * np.where(sd > 0.0, sd, 1.0)}
+
+    def limits(self, X: np.ndarray) -> dict[str, tuple[Any, Any]]:
+        # beyond, all points are independent, or all are equal
+        extent = np.ptp(X, axis=0)
+        extent = np.where(extent > 0.0, extent, 1.0)
+        extent = extent if np.ndim(self.length_scale) else extent.max()
+        return {
+            "length_scale": (1e-5 * extent, 1e2 * extent),
+            "variance": (1e-6 * self.variance, 1e4 * self.variance),
+        }
 
     def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
         precision = np.asarray(self.length_scale, dtype=np.float64) ** -2

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from npvi.graph import Graph
 from npvi.inference.data import Data
 from npvi.inference.families.base import Start
-from npvi.kernels import Kernel, Matern
 from npvi.learning.integration import Evaluation
 from npvi.learning.links import Comparison, compare, foretell
 from npvi.learning.objective import (
@@ -207,7 +206,7 @@ class Learner:
             model = max((model, self.other_start), key=lambda start: self._value(table, start))
         graph = self.build(model.kernel.coordinates(table.X))
         most = 15 + 2 * max(0, len(self.space(table, model)) - _MANY)
-        if not open_smoothness(model.kernel, table.X):
+        if not model.kernel.choices(table.X):
             tried = [self.climb(table, _Found(model, graph), most, enough)]
         else:
             middle = with_smoothness(model, table.X, 1.5)
@@ -236,7 +235,7 @@ class Learner:
 
     def _value(self, table: Table, model: Model) -> float:
         """The objective at a model."""
-        if open_smoothness(model.kernel, table.X):
+        if model.kernel.choices(table.X):
             model = with_smoothness(model, table.X, 1.5)
         return self.climb(table, _Found(model, self.build(model.kernel.coordinates(table.X))), 1).value
 
@@ -562,25 +561,11 @@ def _can_learn(data: Data) -> bool:
     return len(y) >= _FEWEST and bool(np.ptp(y) > 0.0)
 
 
-def open_smoothness(kernel: Kernel, X: NDArray) -> list[str]:
-    """The names of the smoothness of each Matérn, anywhere in a kernel, whose smoothness is for the data to say.
-
-    >>> from npvi.kernels import Matern, Sphere
-    >>> open_smoothness(Sphere(Matern()), np.zeros((1, 2)))
-    ['kernel__smoothness']
-    """
-    return [
-        f"{part.name}smoothness"
-        for part in kernel.parts(X)
-        if isinstance(part.kernel, Matern) and part.kernel.smoothness is None
-    ]
-
-
 def with_smoothness(model: Model, X: NDArray, smoothness: float) -> Model:
     """The same model, with another smoothness of each Matérn that isn't held."""
-    names = model.open_smoothness or open_smoothness(model.kernel, X)
+    names = model.open_smoothness or tuple(model.kernel.choices(X))
     kernel = with_values(model.kernel, dict.fromkeys(names, smoothness))
-    return replace(model, kernel=kernel, open_smoothness=tuple(names))
+    return replace(model, kernel=kernel, open_smoothness=names)
 
 
 def _metric_moved(before: Model, after: Model, X: NDArray) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.kernels import Kernel, Part, Stationary
+from npvi.kernels import Kernel
 from npvi.learning.objective import Model, with_values
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
 from npvi.likelihoods.families.softmax import Softmax
@@ -21,7 +21,6 @@ __all__ = [
     "in_units_of_data",
     "limits",
     "starting_model",
-    "typical_lengths",
     "weak_priors",
     "wider",
 ]
@@ -52,9 +51,9 @@ def starting_model(
     likelihood : what it says about itself by `initial_parameters` counts if `named` does not.
     """
     spread = _spread(likelihood, y, row)
-    if named and isinstance(kernel, Stationary):
-        lengths = typical_lengths(Part("", kernel, X))
-        kernel = kernel.replace(length_scale=lengths.tolist(), variance=_share(likelihood) * spread)
+    if named:
+        kernel = kernel.replace(**{name: lengths.tolist() for name, lengths in kernel.start(X).items()})
+        kernel = kernel.replace(**({kernel.amplitude: _share(likelihood) * spread} if kernel.amplitude else {}))
     if nugget is None:
         # with Gaussian noise the two can't be told apart, and the noise is the one that is learned
         nugget = spread * (1e-6 if isinstance(likelihood, Gaussian | LogNormal) else 0.1)
@@ -78,20 +77,25 @@ def in_units_of_data(model: Model, said: Mapping[str, Parameter], X: NDArray, y:
     likelihood, kernel = model.likelihood, model.kernel
     own = {k: v for k, v in likelihood.initial_parameters(y, **row).items() if f"likelihood__{k}" not in said}
     likelihood = likelihood.replace(**own)
-    parts = _stationary(kernel, X)
+    parts = list(kernel.parts(X))
     values: dict[str, Any] = {}
     longest: dict[bytes, float] = {}  # relative to what is typical, of the inputs that are seen
     for part in parts:
-        ratio = float(np.max(np.asarray(part.kernel.length_scale) / typical_lengths(part)))
-        longest[part.X.tobytes()] = max(ratio, longest.get(part.X.tobytes(), 0.0))
-    terms = [part for part in parts if not part.factor]
-    total = sum(float(part.kernel.variance) for part in terms)
+        for name, typical in part.kernel.start(part.X).items():
+            ratio = float(np.max(np.asarray(getattr(part.kernel, name)) / typical))
+            longest[part.X.tobytes()] = max(ratio, longest.get(part.X.tobytes(), 0.0))
     for part in parts:
-        lengths = np.asarray(part.kernel.length_scale) / longest[part.X.tobytes()]
-        values[f"{part.name}length_scale"] = lengths.tolist()
-        if not part.factor:
-            variance = _share(likelihood) * _spread(likelihood, y, row) * float(part.kernel.variance) / total
-            values[f"{part.name}variance"] = variance
+        for name in part.kernel.start(part.X):
+            lengths = np.asarray(getattr(part.kernel, name)) / longest[part.X.tobytes()]
+            values[f"{part.name}{name}"] = lengths.tolist()
+    variances = {
+        f"{part.name}{part.kernel.amplitude}": float(getattr(part.kernel, part.kernel.amplitude))
+        for part in parts
+        if part.kernel.amplitude and not part.factor
+    }
+    total = sum(variances.values())
+    for name, variance in variances.items():
+        values[name] = _share(likelihood) * _spread(likelihood, y, row) * variance / total
     values = {name: value for name, value in values.items() if f"kernel__{name}" not in said}
     return replace(model, kernel=with_values(kernel, values), likelihood=likelihood)
 
@@ -116,24 +120,16 @@ def identifies_nugget(likelihood: Likelihood) -> bool:
     return likelihood.support is not BINARY and not isinstance(likelihood, Softmax)
 
 
-def typical_lengths(part: Part) -> Vector:
-    """Where the length scale along each input starts: a good part of how far the points are spread."""
-    sd = np.std(part.X, axis=0)
-    return 0.5 * np.sqrt(part.X.shape[1]) * np.where(sd > 0.0, sd, 1.0)
-
-
 def limits(model: Model, X: NDArray) -> dict[str, tuple[Any, Any]]:
     """How far learning may go: beyond, all points are independent, or all are equal, and nothing changes any more."""
     found: dict[str, tuple[Any, Any]] = {"nugget": (1e-3 * model.nugget, np.inf)}
-    for part in _stationary(model.kernel, X):
-        extent = np.ptp(part.X, axis=0)
-        extent = np.where(extent > 0.0, extent, 1.0)
-        extent = extent if np.ndim(part.kernel.length_scale) else extent.max()
-        found[f"kernel__{part.name}length_scale"] = (1e-5 * extent, 1e2 * extent)
-        # where labels can be told apart without error nothing else would stop it
-        highest = _DECIDED if model.likelihood.support is BINARY else np.inf
-        variance = part.kernel.variance
-        found[f"kernel__{part.name}variance"] = (1e-6 * variance, min(1e4 * variance, highest))
+    found |= {f"kernel__{name}": ends for name, ends in model.kernel.limits(X).items()}
+    if model.likelihood.support is BINARY:  # where labels can be told apart without error nothing else would stop it
+        for part in model.kernel.parts(X):
+            if part.kernel.amplitude:
+                name = f"kernel__{part.name}{part.kernel.amplitude}"
+                low, high = found[name]
+                found[name] = (low, min(high, _DECIDED))
     for name, (low, high) in model.likelihood.limits.items():
         start = float(getattr(model.likelihood, name))
         found[f"likelihood__{name}"] = (min(low, start), max(high, 1e3 * start))
@@ -166,15 +162,11 @@ def weak_priors(model: Model, X: NDArray, unit: float) -> dict[str, list[Penalis
     ([PenalisedComplexity(exponent=-0.5, mode=1.0)], [PenalisedComplexity(exponent=0.5, mode=1.0)])
     """
     found: dict[str, list[PenalisedComplexity]] = {}
-    for part in _stationary(model.kernel, X):
-        lengths = typical_lengths(part)
-        lengths = lengths if np.ndim(part.kernel.length_scale) else lengths.max(keepdims=True)
-        found[f"kernel__{part.name}length_scale"] = [PenalisedComplexity(-0.5, float(length)) for length in lengths]
-        scale = 1.0 if part.factor else unit
-        found[f"kernel__{part.name}variance"] = [PenalisedComplexity(0.5, scale**2)]
+    for part in model.kernel.parts(X):
+        for name, lengths in part.kernel.start(part.X).items():
+            lengths = lengths if np.ndim(getattr(part.kernel, name)) else lengths.max(keepdims=True)
+            found[f"kernel__{part.name}{name}"] = [PenalisedComplexity(-0.5, float(length)) for length in lengths]
+        if part.kernel.amplitude:
+            scale = 1.0 if part.factor else unit
+            found[f"kernel__{part.name}{part.kernel.amplitude}"] = [PenalisedComplexity(0.5, scale**2)]
     return found | {"nugget": [PenalisedComplexity(0.5, (_FRESH * unit) ** 2)]}
-
-
-def _stationary(kernel: Kernel, X: NDArray) -> list[Any]:
-    """The parts of a kernel that have length scales and a variance."""
-    return [part for part in kernel.parts(X) if isinstance(part.kernel, Stationary)]

@@ -28,7 +28,7 @@ from npvi.likelihoods.integrals.expectations import Expectations, expectations
 from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments
 from npvi.likelihoods.integrals.quantiles import predictive_quantile
 from npvi.likelihoods.links import Link
-from npvi.likelihoods.registry import as_likelihood
+from npvi.likelihoods.registry import LIKELIHOODS, as_likelihood
 from npvi.likelihoods.support import Support
 
 __all__ = [
@@ -67,3 +67,8 @@ __all__ = [
     "predictive_moments",
     "predictive_quantile",
 ]
+
+# What has a name is here as well, written out above or not: those are for editors, which run nothing.
+_FOUND = {cls.__name__: cls for cls in LIKELIHOODS.values()}
+globals().update(_FOUND)
+__all__ += [name for name in _FOUND if name not in __all__]

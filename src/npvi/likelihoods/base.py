@@ -39,6 +39,8 @@ class Likelihood(Parametrised):
     -1.49
     """
 
+    named: ClassVar[dict[str, type[Likelihood]]] = {}
+    """The classes that have a name."""
     extras: ClassVar[tuple[str, ...]] = ()
     """Names of the data per row, besides y, that the methods take as keywords."""
     extra_supports: ClassVar[dict[str, Support]] = {}

@@ -1,55 +1,18 @@
-"""Likelihoods by name."""
+"""Likelihoods by name: those of `families`, and any other class that has one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from npvi.likelihoods import families
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.custom.likelihood import Custom
-from npvi.likelihoods.families.bernoulli import Bernoulli
-from npvi.likelihoods.families.beta import Beta
-from npvi.likelihoods.families.beta_binomial import BetaBinomial
-from npvi.likelihoods.families.binomial import Binomial
-from npvi.likelihoods.families.censored import CensoredGaussian, CensoredLogNormal
-from npvi.likelihoods.families.exponential import Exponential
-from npvi.likelihoods.families.gamma import Gamma
-from npvi.likelihoods.families.gaussian import Gaussian
-from npvi.likelihoods.families.hurdle_poisson import HurdlePoisson
-from npvi.likelihoods.families.laplace import Laplace
-from npvi.likelihoods.families.lognormal import LogNormal
-from npvi.likelihoods.families.negative_binomial import NegativeBinomial
-from npvi.likelihoods.families.ordinal import Ordinal
-from npvi.likelihoods.families.poisson import Poisson
-from npvi.likelihoods.families.student_t import StudentT
-from npvi.likelihoods.families.tweedie import Tweedie
-from npvi.likelihoods.families.weibull import Weibull
-from npvi.likelihoods.families.zero_inflated_negative_binomial import ZeroInflatedNegativeBinomial
-from npvi.likelihoods.families.zero_inflated_poisson import ZeroInflatedPoisson
+from npvi.runtime.catalogue import import_all
 
 __all__ = ["LIKELIHOODS", "as_likelihood"]
 
-LIKELIHOODS: dict[str, type[Likelihood]] = {
-    "gaussian": Gaussian,
-    "lognormal": LogNormal,
-    "poisson": Poisson,
-    "bernoulli": Bernoulli,
-    "negative_binomial": NegativeBinomial,
-    "zero_inflated_poisson": ZeroInflatedPoisson,
-    "zero_inflated_negative_binomial": ZeroInflatedNegativeBinomial,
-    "hurdle_poisson": HurdlePoisson,
-    "binomial": Binomial,
-    "beta_binomial": BetaBinomial,
-    "ordinal": Ordinal,
-    "tweedie": Tweedie,
-    "gamma": Gamma,
-    "exponential": Exponential,
-    "weibull": Weibull,
-    "beta": Beta,
-    "student_t": StudentT,
-    "laplace": Laplace,
-    "censored_gaussian": CensoredGaussian,
-    "censored_lognormal": CensoredLogNormal,
-}
+import_all(families)
+LIKELIHOODS: dict[str, type[Likelihood]] = Likelihood.named
 
 
 def as_likelihood(obj: Any) -> Likelihood:
@@ -58,7 +21,7 @@ def as_likelihood(obj: Any) -> Likelihood:
     >>> as_likelihood("poisson")
     Poisson()
     """
-    choices = ", ".join(repr(name) for name in LIKELIHOODS)
+    choices = ", ".join(repr(name) for name in sorted(LIKELIHOODS))
     if isinstance(obj, Likelihood):
         return obj
     if isinstance(obj, str):

@@ -16,7 +16,7 @@ from npvi.runtime.lazy import jax
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(Likelihood):
+class Bernoulli(Likelihood, name="bernoulli", about="yes or no, 0 or 1"):
     """Binary responses, P(y = 1) = link(f), y in {0, 1}.
 
     Parameters

@@ -21,7 +21,7 @@ _LARGEST = 1.0 - 2.0**-53
 _LOGIT = PROBABILITY["logit"]
 
 
-class Beta(Likelihood):
+class Beta(Likelihood, name="beta", about="shares between 0 and 1"):
     """Shares strictly between 0 and 1 with mean μ = logistic(f): y ~ Beta(μ · concentration, (1 − μ) · concentration).
 
     Parameters

@@ -23,7 +23,7 @@ _SMALL, _FEW, _BLUR = 128, 1000, 16
 that takes the place of more."""
 
 
-class BetaBinomial(Likelihood):
+class BetaBinomial(Likelihood, name="beta_binomial", about="successes among trials"):
     """The number of successes among `trials`, with a probability ~ Beta(c·link(f), c·(1 − link(f))).
 
     c is the concentration: the mean is that of `Binomial`, the variance (c + trials)/(c + 1) times its.

@@ -18,7 +18,7 @@ from npvi.runtime.lazy import jax
 __all__ = ["Binomial", "check_trials"]
 
 
-class Binomial(Likelihood):
+class Binomial(Likelihood, name="binomial", about="successes among trials"):
     """The number of successes among `trials`, y ~ Binomial(trials, link(f)).
 
     Parameters

@@ -19,7 +19,7 @@ _SINGULAR = 2.8 / 3.0
 """The zeros of Φ nearest to the real axis are 2.8 away: a third of it is the scale that counts."""
 
 
-class CensoredGaussian(Gaussian):
+class CensoredGaussian(Gaussian, name="censored_gaussian", about="numbers, some of them only limits"):
     """Gaussian noise where some responses are limits: y ~ N(f, variance), or on one side of y.
 
     Parameters
@@ -64,7 +64,7 @@ class CensoredGaussian(Gaussian):
         return np.where(np.equal(censored, 0.0), observed, special.log_ndtr(censored * z))
 
 
-class CensoredLogNormal(LogNormal):
+class CensoredLogNormal(LogNormal, name="censored_lognormal", about="positive numbers, some of them only limits"):
     """Log-normal noise where some responses are limits: log y ~ N(f, variance), or on one side of log y.
 
     Parameters

@@ -14,7 +14,7 @@ from npvi.runtime.lazy import jax, jnp
 __all__ = ["Exponential"]
 
 
-class Exponential(Likelihood):
+class Exponential(Likelihood, name="exponential", about="positive numbers"):
     """Exponential responses with mean exp(f): waiting times at the rate exp(−f).
 
     Examples

@@ -16,7 +16,7 @@ from npvi.runtime.lazy import gammaln, jax, jnp
 __all__ = ["Gamma"]
 
 
-class Gamma(Likelihood):
+class Gamma(Likelihood, name="gamma", about="positive numbers"):
     """Gamma responses with mean exp(f): y ~ Gamma(shape, scale = exp(f)/shape).
 
     Errors are in proportion to the mean: the standard deviation is exp(f)/√shape.

@@ -20,7 +20,7 @@ def normal_log_density(y: np.ndarray, mean: np.ndarray, variance: np.ndarray) ->
     return -0.5 * (np.log(2.0 * np.pi * variance) + (y - mean) ** 2 / variance)
 
 
-class Gaussian(Likelihood):
+class Gaussian(Likelihood, name="gaussian", about="numbers"):
     """Gaussian noise, y ~ N(f, variance + noise_variance).
 
     Parameters

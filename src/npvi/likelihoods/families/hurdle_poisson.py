@@ -15,7 +15,7 @@ from npvi.runtime.lazy import gammaln, jax, jnp
 __all__ = ["HurdlePoisson"]
 
 
-class HurdlePoisson(Rates):
+class HurdlePoisson(Rates, name="hurdle_poisson", about="counts with many zeros"):
     """0 with probability `zero`, else a Poisson(λ) count known not to be 0, with λ = exposure · link(f).
 
     A zero says nothing about f: f is about how large the other counts are.

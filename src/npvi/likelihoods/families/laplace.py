@@ -15,7 +15,7 @@ from npvi.runtime.lazy import erf, jax, jnp
 __all__ = ["Laplace"]
 
 
-class Laplace(Likelihood):
+class Laplace(Likelihood, name="laplace", about="numbers with outliers"):
     """Laplace noise, p(y | f) = exp(−|y − f|/scale)/(2 scale): f is the median of y.
 
     Log-concave, but with a kink at f = y: the second derivative is 0 wherever there is one. What inference needs

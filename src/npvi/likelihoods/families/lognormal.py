@@ -16,7 +16,7 @@ from npvi.runtime.lazy import jax, jnp
 __all__ = ["LogNormal"]
 
 
-class LogNormal(Likelihood):
+class LogNormal(Likelihood, name="lognormal", about="positive numbers"):
     """Log-normal noise, log y ~ N(f, variance): positive responses with errors in proportion.
 
     The density is that of y itself, so it has the factor 1/y. f is the log of the median, not of the mean,

@@ -17,7 +17,7 @@ from npvi.runtime.lazy import jax, jnp
 __all__ = ["NegativeBinomial", "initial_dispersion"]
 
 
-class NegativeBinomial(Rates):
+class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
     """Negative binomial counts with mean μ = exposure · link(f) and variance μ + μ²/dispersion.
 
     Parameters

@@ -16,7 +16,7 @@ from npvi.runtime.lazy import jax, jnp, log_ndtr, ndtr
 __all__ = ["Ordinal"]
 
 
-class Ordinal(Likelihood):
+class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
     """Ordered categories 0, 1, …, C − 1 (ordered probit): P(y ≤ c) = Φ(cuts[c] − f).
 
     y is the number of cuts below f plus standard normal noise.

@@ -15,7 +15,7 @@ from npvi.runtime.lazy import gammaln, jax, jnp
 __all__ = ["Poisson"]
 
 
-class Poisson(Rates):
+class Poisson(Rates, name="poisson", about="counts"):
     """Poisson counts, y ~ Poisson(exposure · link(f)).
 
     Parameters

@@ -17,7 +17,7 @@ from npvi.runtime.lazy import gammaln, jax, jnp
 __all__ = ["StudentT"]
 
 
-class StudentT(Likelihood):
+class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
     """Student's t noise, y = f + scale · t(df): outliers pull f only so far.
 
     Not log-concave: the further an outlier lies from its neighbours, the less it counts.

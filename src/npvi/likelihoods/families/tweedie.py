@@ -24,7 +24,7 @@ _TERMS = 64
 """Of the series for the density."""
 
 
-class Tweedie(Likelihood):
+class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
     """The sum of a Poisson number of gamma amounts, with mean μ = exposure · exp(f), variance dispersion · μ^power.
 
     There are λ = μ^(2−p) / (φ (2−p)) amounts on average, each gamma with shape α = (2−p)/(p−1) and scale

@@ -15,7 +15,7 @@ from npvi.runtime.lazy import gammaln, jax, jnp
 __all__ = ["Weibull"]
 
 
-class Weibull(Likelihood):
+class Weibull(Likelihood, name="weibull", about="positive numbers"):
     """Weibull responses with mean exp(f): P(y > t) = exp(−(t/scale)^shape), scale = exp(f)/Γ(1 + 1/shape).
 
     The scale is chosen so that exp(f) is the mean of y, as for the other positive responses, whatever the shape.

@@ -14,7 +14,9 @@ from npvi.likelihoods.families.zero_inflated import _ZeroInflated, initial_infla
 __all__ = ["ZeroInflatedNegativeBinomial"]
 
 
-class ZeroInflatedNegativeBinomial(_ZeroInflated):
+class ZeroInflatedNegativeBinomial(
+    _ZeroInflated, name="zero_inflated_negative_binomial", about="counts with many zeros"
+):
     """0 with probability `inflation`, else negative binomial with mean μ = exposure · link(f).
 
     Parameters

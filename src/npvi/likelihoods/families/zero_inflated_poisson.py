@@ -14,7 +14,7 @@ from npvi.likelihoods.families.zero_inflated import _ZeroInflated
 __all__ = ["ZeroInflatedPoisson"]
 
 
-class ZeroInflatedPoisson(_ZeroInflated):
+class ZeroInflatedPoisson(_ZeroInflated, name="zero_inflated_poisson", about="counts with many zeros"):
     """0 with probability `inflation`, else y ~ Poisson(exposure · link(f)).
 
     Parameters

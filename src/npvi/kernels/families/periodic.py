@@ -12,7 +12,7 @@ from npvi.runtime.lazy import jax, jnp
 __all__ = ["Periodic"]
 
 
-class Periodic(Kernel):
+class Periodic(Kernel, name="periodic", about="repeats itself"):
     """Periodic kernel, k(x, z) = variance · exp(−2 Σ_j sin²(π (x_j − z_j) / period_j) / ℓ_j²).
 
     It is `RBF` on circles of radius 1: a step of a whole period comes back to the same point. ℓ is therefore

@@ -10,7 +10,7 @@ from npvi.runtime.lazy import jax, jnp
 __all__ = ["RationalQuadratic"]
 
 
-class RationalQuadratic(Stationary):
+class RationalQuadratic(Stationary, name="rational_quadratic", about="many length scales at once"):
     """Rational quadratic kernel, k(x, z) = variance · (1 + d² / (2 α ℓ²))^(−α): a mixture of RBFs of many
     lengths.
 

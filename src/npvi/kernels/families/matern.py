@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from npvi.kernels.stationary import Stationary, safe_sqrt
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["SMOOTHNESS", "Matern", "Matern12", "Matern32", "Matern52"]
 
 
-class Matern12(Stationary):
+class Matern12(Stationary, name="matern12", about="rough"):
     """Exponential kernel, k(x, z) = variance · exp(−r), r = d/ℓ: continuous, rough functions.
 
     Parameters
@@ -31,7 +33,7 @@ class Matern12(Stationary):
         return jnp.exp(-safe_sqrt(r2))
 
 
-class Matern32(Stationary):
+class Matern32(Stationary, name="matern32", about="once differentiable"):
     """Matérn kernel with ν = 3/2, k(x, z) = variance · (1 + √3 r) exp(−√3 r), r = d/ℓ: once differentiable
     functions.
 
@@ -54,7 +56,7 @@ class Matern32(Stationary):
         return (1.0 + s) * jnp.exp(-s)
 
 
-class Matern52(Stationary):
+class Matern52(Stationary, name="matern52", about="twice differentiable"):
     """Matérn kernel with ν = 5/2, k(x, z) = variance · (1 + √5 r + 5r²/3) exp(−√5 r), r = d/ℓ: twice
     differentiable.
 
@@ -81,7 +83,7 @@ class Matern52(Stationary):
 SMOOTHNESS = {0.5: Matern12.correlation, 1.5: Matern32.correlation, 2.5: Matern52.correlation}
 
 
-class Matern(Stationary):
+class Matern(Stationary, name="matern", about="smoothness learned"):
     """Matérn kernel whose smoothness ν is one of 1/2, 3/2 and 5/2, or for the data to say.
 
     Parameters
@@ -119,3 +121,6 @@ class Matern(Stationary):
         if self.smoothness is not None and self.smoothness not in SMOOTHNESS:
             choices = ", ".join(map(str, SMOOTHNESS))
             raise ValueError(f"Matern: smoothness must be one of {choices}, or None; got {self.smoothness!r}")
+
+    def choices(self, X: np.ndarray) -> dict[str, tuple[float, ...]]:
+        return {"smoothness": tuple(SMOOTHNESS)} if self.smoothness is None else {}

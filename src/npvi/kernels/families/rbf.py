@@ -8,7 +8,7 @@ from npvi.runtime.lazy import jax, jnp
 __all__ = ["RBF"]
 
 
-class RBF(Stationary):
+class RBF(Stationary, name="rbf", about="very smooth"):
     """Squared exponential kernel, k(x, z) = variance · exp(−½ d²/ℓ²): infinitely smooth functions.
 
     ℓ is a *length* and is squared. (Some software writes exp(−½ d²/ℓ) or exp(−d²/ℓ²); convert before

@@ -12,7 +12,7 @@ from npvi.runtime.lazy import jax, jnp
 __all__ = ["Constant", "Linear"]
 
 
-class Constant(Kernel):
+class Constant(Kernel, name="constant", about="one level"):
     """Constant kernel, k(x, z) = variance: one unknown number added to the whole function.
 
     Examples
@@ -32,7 +32,7 @@ class Constant(Kernel):
         return {}
 
 
-class Linear(Kernel):
+class Linear(Kernel, name="linear", about="straight"):
     """Linear kernel, k(x, z) = variance · xᵀz: planes through the origin. Add `Constant` for an intercept.
 
     Its correlation does not fall with distance, so it has no say in which points are neighbours.

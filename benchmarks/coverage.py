@@ -23,6 +23,7 @@ import npvi
 from benchmarks.battery import Row, column, fan_out, groups, parser
 from benchmarks.common import show
 from benchmarks.fields import dense_draw
+from npvi.model import predict_alone
 
 _NOISES: dict[str, Any] = {
     "gaussian": "gaussian",
@@ -74,7 +75,7 @@ def one(noise: str, rows: int, seed: int) -> list[Row]:
     return [
         {
             "covered": _share(f, model.predict_dist(new)),
-            "plug_in": _share(f, model._predictive_alone(new, {})),
+            "plug_in": _share(f, predict_alone(model.fitted_, new, {})),
             "lengths": float(np.mean(inside[:2])),
             "variance": float(inside[2]),
             "seconds": seconds,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -98,7 +99,7 @@ def _trained(name: str, data: dict[str, np.ndarray], layout: str, seed: int) -> 
     validation = HeldOut(data["X_val"], np.zeros((len(data["y_val"]), 0)), Data(seen.likelihood, data["y_val"]))
     fit = fit_gcn(prior, seen, mean_function, GCN(layout=layout, epochs=_EPOCHS), held_out=validation, seed=seed)
     other = copy.copy(model)
-    other.posterior_ = fit.posterior
+    other.fitted_ = replace(model.fitted_, posterior=fit.posterior)
     best, q = model.posterior_, fit.posterior
     with_mean = bound(prior, seen, mean_function, q.mean, best.factor)
     with_factor = bound(prior, seen, mean_function, best.mean, q.factor)

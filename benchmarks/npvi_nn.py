@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -77,7 +78,7 @@ def gaps() -> None:
                     recognise(recognizer, data, mean_function)
                     apply = time.perf_counter() - started
                 score = -fitted.log_score(arrays["X_test"], arrays["y_test"])
-                fitted.posterior_ = fits["cg"].posterior
+                fitted.fitted_ = replace(fitted.fitted_, posterior=fits["cg"].posterior)
                 off = -fitted.log_score(arrays["X_test"], arrays["y_test"]) - score
                 numbers = [(fitted.elbo_ - fit.elbo) / n for fit in fits.values()]
                 found.append([*numbers, off, seconds / sweep, seconds, apply, n / apply])
@@ -172,7 +173,7 @@ def species() -> None:
                         continue
                     plain, swept = (recognise(network, data, mean_function, refine=k) for k in (0, 1))
                     cells.append(f"{(fitted.elbo_ - plain.elbo) / len(train):.4f}")
-                    fitted.posterior_ = swept.posterior
+                    fitted.fitted_ = replace(fitted.fitted_, posterior=swept.posterior)
                     off = -fitted.log_score(X[test], y[test]) - score
                     cells.append(f"{(fitted.elbo_ - swept.elbo) / len(train):.5f} ({off:+.4f})")
             rows.append((name, kind, *cells, plain.info["applicability"]["verdict"]))

@@ -14,7 +14,7 @@ import pytest
 import scipy.linalg  # noqa: F401
 from threadpoolctl import threadpool_limits
 
-from npvi.estimators import hyper
+from npvi.model import hyper
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     threadpool_limits(1, "blas")

@@ -28,7 +28,7 @@ MOVED = {
     "npvi.model_file": "npvi.io.archive",
     "npvi.model_file_checks": "npvi.io.checks",
     "npvi.model_packing": "npvi.io.packing",
-    "npvi.model_parts": "npvi.estimators.parts",
+    "npvi.model_parts": "npvi.model.spec",
     "npvi.model_selection": "npvi.selection.grid",
     "npvi.model_unpacking": "npvi.io.unpacking",
     "npvi.networks": "npvi.amortized",

@@ -23,6 +23,7 @@ __all__ = [
     "Parametrised",
     "PenalisedComplexity",
     "bounded",
+    "check_count",
     "check_mapping",
     "check_positive",
     "fixed",
@@ -239,6 +240,18 @@ def _unflatten(cls: type[Parametrised], static: tuple, leaves: list[Any]) -> Par
     for name, value in zip(dynamic, leaves, strict=True):
         setattr(obj, name, value)
     return obj
+
+
+def check_count(name: str, value: Any, smallest: int = 1) -> int:
+    """`value` as an integer of at least `smallest`.
+
+    >>> check_count("n_neighbors", 0)
+    Traceback (most recent call last):
+    ValueError: n_neighbors must be a whole number of at least 1, got 0
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
+        raise ValueError(f"{name} must be a whole number of at least {smallest}, got {value!r}")
+    return int(value)
 
 
 def check_positive(obj: Parametrised, name: str) -> None:

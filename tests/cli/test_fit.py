@@ -174,7 +174,7 @@ def test_parameters_at_their_bounds_are_said(npvi, monkeypatch):
 
     def fit(self, *args, **kwargs):
         real(self, *args, **kwargs)
-        self.fit_info_ |= {"at_bound": ["kernel__length_scale", "nugget"]}
+        self.fit_info_["at_bound"] = ["kernel__length_scale", "nugget"]
         return self
 
     monkeypatch.setattr(library.GPRegressor, "fit", fit)

@@ -240,7 +240,7 @@ def test_a_healthy_model_gets_no_warnings(healthy):
 def test_warns_about_bounds(data, model):
     X, y = data
     bound = gaussian(X, y)
-    bound.fit_info_ = {**model.fit_info_, "at_bound": ["kernel__length_scale"]}
+    bound.fit_info_["at_bound"] = ["kernel__length_scale"]
     assert "the length scale is at its bound" in diagnose(bound, data).warnings
     assert advice.about_bounds({"at_bound": ["kernel__k1__length_scale"]}) == (
         "the length scale (kernel__k1__length_scale) is at its bound"
@@ -254,7 +254,7 @@ def test_does_not_warn_about_bounds_of_a_healthy_model(model):
 
 def test_warns_about_convergence(data):
     stopped = gaussian(*data)
-    stopped.fit_info_ = {**stopped.fit_info_, "converged": False}
+    stopped.fit_info_["converged"] = False
     assert warned(diagnose(stopped, data), "the fit did not converge")
 
 

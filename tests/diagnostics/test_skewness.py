@@ -38,7 +38,7 @@ def log_prob(likelihood, y, f):
 )
 def test_one_observation(likelihood, y, variance):
     # two places so far apart that each is alone
-    found = skewness_of(fitted(likelihood, np.array([[0.0], [500.0]]), np.array([y, y]), variance))
+    found = skewness_of(fitted(likelihood, np.array([[0.0], [500.0]]), np.array([y, y]), variance).fitted_)
     f = np.linspace(-12.0, 12.0, 20_001)
     log_density = log_prob(likelihood, y, f) - 0.5 * f**2 / variance
     density = np.exp(log_density - log_density.max())
@@ -57,7 +57,7 @@ def test_neighbours_count():
     """Three counts of 0 close together: on a grid of all three f."""
     likelihood, X, y = likelihoods.Poisson(), np.array([[0.0], [0.3], [0.7]]), np.array([0.0, 2.0, 0.0])
     model = fitted(likelihood, X, y, 0.6)
-    found = skewness_of(model)
+    found = skewness_of(model.fitted_)
     assert found.together
     line = np.linspace(-6.0, 4.0, 121)
     f = np.stack(np.meshgrid(line, line, line, indexing="ij"))
@@ -81,7 +81,7 @@ def test_many_rows_by_their_own_observations():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(1500, 2))
     model = GPRegressor("poisson", Matern32(0.3), nugget=0.01, learn=False).fit(X, rng.poisson(0.3, size=1500))
-    found = skewness_of(model)
+    found = skewness_of(model.fitted_)
     assert not found.together
     v, m = model.posterior_.variance, model.posterior_.mean
     np.testing.assert_allclose(found.skewness[model.graph_.order], -(v**1.5) * np.exp(m + 0.5 * v), rtol=1e-5)

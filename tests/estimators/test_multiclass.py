@@ -144,7 +144,7 @@ def test_draws_for_the_gradient_have_the_mean_covariance_of_the_classes(fitted, 
     root = objective._draws(exact)
     np.testing.assert_allclose((root**2).mean(axis=1), exact.variance.mean(axis=1), rtol=1e-9)
     monkeypatch.setattr("npvi.inference.families.full._DENSE", 10)
-    model = fitted._fitted_model()
+    model = fitted.fitted_.model
     objective(model)
     prior = model.prior(fitted.prior_.X, graph)
     fit = learning.fit_softmax(

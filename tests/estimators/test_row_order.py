@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import npvi
-from npvi.estimators.canonical import canonical_rows
 from npvi.graph import build_graph
 from npvi.inference import Data
 from npvi.kernels import Matern32
 from npvi.likelihoods import Bernoulli, Gaussian
+from npvi.model.canonical import canonical_rows
 
 NEW = 60
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
 import npvi
 from npvi import likelihoods
-from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.kernels import Matern32
+from npvi.model.sums import sums_at_training_rows, warn_about_sums
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(150, 2))
@@ -105,18 +107,17 @@ def test_warns_where_the_sum_is_off():
     info = dict(model.fit_info_)
     assert info["sum_expected"] < 0.85 * info["sum_seen"]
     model.fit_info_["converged"] = False  # of which another warning has told
-    warn_about_sums(model)
+    warn_about_sums(model.fitted_)
     near = {"sum_expected": 1.1 * info["sum_seen"], "sum_error": 0.0}
     unsure = {"sum_expected": 2.0 * info["sum_seen"], "sum_error": info["sum_seen"]}
     for fine in (near, unsure, {"sum_expected": np.inf, "sum_error": np.inf}, {"sum_expected": np.nan}):
-        model.fit_info_ = info | fine
-        warn_about_sums(model)
+        warn_about_sums(replace(model.fitted_, info=info | fine))
     labels = npvi.GPClassifier(kernel=Matern32(0.5), learn=False, n_neighbors=10).fit(
         X, np.array(list("abc"))[np.arange(150) % 3]
     )
     labels.fit_info_["sum_expected"][1] = 100.0
     with pytest.warns(UserWarning, match="sum of 100 over its own training rows, where 50 was seen of label b "):
-        warn_about_sums(labels)
+        warn_about_sums(labels.fitted_, labels.classes_)
 
 
 def test_outliers_are_no_reason_to_warn():
@@ -131,9 +132,9 @@ def test_warns_where_one_mean_explodes():
     model = fitted("poisson", RNG.poisson(np.exp(F)).astype(float))
     model.posterior_.variance[3] = 30.0
     model.posterior_.mean[3] = 1.0
-    model.fit_info_ |= sums_at_training_rows(model)
+    model.fit_info_.update(sums_at_training_rows(model.fitted_))
     with pytest.warns(UserWarning, match="expects a sum of"):
-        warn_about_sums(model)
+        warn_about_sums(model.fitted_)
 
 
 def test_saved_with_the_model(tmp_path):
@@ -141,4 +142,4 @@ def test_saved_with_the_model(tmp_path):
     model.save(tmp_path / "m.npvi")
     again = npvi.load(tmp_path / "m.npvi")
     assert again.fit_info_["sum_expected"] == model.fit_info_["sum_expected"]
-    assert sums_at_training_rows(again)["sum_expected"] == pytest.approx(model.fit_info_["sum_expected"])
+    assert sums_at_training_rows(again.fitted_)["sum_expected"] == pytest.approx(model.fit_info_["sum_expected"])

@@ -3,6 +3,8 @@ what is learned of simulated noise, and everything around it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -210,10 +212,10 @@ def test_a_round_hands_over_what_it_should():
     first = GPRegressor().fit(X, y)
     pair = model._round(X, y, y, None, first, GPRegressor(), Gaussian())
     at = np.argsort(first.graph_.order)
-    squares = (y - first.posterior_.mean[at]) ** 2 + first._marginal_variance()[at]
+    squares = (y - first.posterior_.mean[at]) ** 2 + first.fitted_.marginal_variance[at]
     np.testing.assert_allclose(pair.noise.data_.y, squares[pair.noise.graph_.order])
     g = pair.noise
-    variance = np.exp(g.posterior_.mean - g._marginal_variance() / 2)[np.argsort(pair.noise.graph_.order)]
+    variance = np.exp(g.posterior_.mean - g.fitted_.marginal_variance / 2)[np.argsort(pair.noise.graph_.order)]
     np.testing.assert_allclose(pair.mean.data_.row["noise_variance"], variance[pair.mean.graph_.order])
     assert pair.noise.likelihood_.shape == 0.5
 
@@ -222,13 +224,13 @@ def test_a_second_smoothness_has_its_say():
     X, y, _ = survey(300)
     model = VaryingNoiseRegressor(max_rounds=1).fit(X, y)
     alone = model.predict_dist(X[:50])
-    model.model_.companion_, model.model_.companion_weight_ = clone(model.model_), 0.25
     noise = model.model_.data_.row["noise_variance"][np.argsort(model.model_.graph_.order)]
-    model.model_.companion_.set_params(kernel=Matern32(0.5)).fit(X, y, noise_variance=noise)
+    other = clone(model.model_).set_params(kernel=Matern32(0.5)).fit(X, y, noise_variance=noise)
+    model.model_.fitted_ = replace(model.model_.fitted_, companion=other.fitted_, companion_weight=0.25)
     both = model.predict_dist(X[:50])
     np.testing.assert_allclose(both.noise_std, alone.noise_std)
     second = VaryingNoiseRegressor()
-    second.__dict__ |= {**model.__dict__, "model_": model.model_.companion_}
+    second.__dict__ |= {**model.__dict__, "model_": other}
     expected = np.logaddexp(
         np.log(0.75) + alone.log_prob(y[:50]), np.log(0.25) + second.predict_dist(X[:50]).log_prob(y[:50])
     )

@@ -29,9 +29,9 @@ def fitted(likelihood, X, y):
 
 
 def left_out(model, most):
-    start = Start(model.posterior_.mean, model._marginal_variance())
+    start = Start(model.posterior_.mean, model.fitted_.marginal_variance)
     objective = BoundObjective(model.prior_.X, model.data_, model.basis_, model.graph_, start, careful=True)
-    return objective.leave_place_out(model._fitted_model(), most)
+    return objective.leave_place_out(model.fitted_.model, most)
 
 
 @pytest.mark.parametrize(

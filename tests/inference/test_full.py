@@ -106,7 +106,7 @@ def test_it_is_the_best_of_all_gaussians(name, mean):
     means, root = with_coefficients(fitted, np.linalg.cholesky(covariance_of(fitted.posterior_)))
     np.testing.assert_allclose(means, mu, rtol=0, atol=1e-4 * np.abs(mu).max())
     f = L[bound.coefficients :]
-    np.testing.assert_allclose(fitted._marginal_variance(), (f**2).sum(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(fitted.fitted_.marginal_variance, (f**2).sum(axis=1), rtol=1e-4)
     V = root @ root.T
     np.testing.assert_allclose(V, L @ L.T, rtol=0, atol=1e-4 * V.max())
 

@@ -219,7 +219,7 @@ def test_what_was_said_about_parameters_and_what_was_learned(path):
     assert again.likelihood.scale == likelihood.scale
     assert again.nugget == fitted.nugget
     assert again.nugget_ == fitted.nugget_ == 0.01
-    assert again._said == fitted._said
+    assert again.fitted_.spec.said == fitted.fitted_.spec.said
     assert again.kernel_.length_scale == fitted.kernel_.length_scale != 1.0
     assert again.fit_info_ == fitted.fit_info_
     assert again.fit_info_["learning"]["evaluations"] > 1

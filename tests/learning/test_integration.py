@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 import npvi
+from npvi.model import predict_alone
 from npvi.predictive.base import Predictive
 from npvi.predictive.mixture import MixturePredictive
 
@@ -76,7 +77,7 @@ def test_predictions_are_mixed_as_quadrature_mixes_them(fitted, exact, data):
     mean = weights @ means
     sd = np.sqrt(weights @ (variances + (means - mean) ** 2))
     dist = fitted.predict_dist(data[2])
-    alone = fitted._predictive_alone(data[2], {})
+    alone = predict_alone(fitted.fitted_, data[2], {})
     off = np.abs(dist.latent_mean - mean) / sd
     ratio, plugged_in = np.sqrt(dist.latent_var) / sd, np.sqrt(alone.latent_var) / sd
     assert off.max() < 0.15
@@ -116,8 +117,8 @@ def test_auto_says_what_it_did(counts):
     model = counts[2]
     done = model.fit_info_["hyper"]
     assert done["done"] == "integrate"
-    assert done["models"] == len(model._shares()) > 5
-    assert np.isclose(sum(share for _, share in model._shares()), 1.0)
+    assert done["models"] == len(model.fitted_.shares()) > 5
+    assert np.isclose(sum(share for _, share in model.fitted_.shares()), 1.0)
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(2600, 2))
     larger = npvi.GPRegressor(npvi.likelihoods.Poisson(), "matern32").fit(X, rng.poisson(2.0, 2600))
@@ -158,11 +159,11 @@ def test_updates_reach_every_model(counts):
     X, y, _ = counts
     model = npvi.GPRegressor(npvi.likelihoods.Poisson(), "matern32").fit(X, y)
     here = np.array([[0.5, 0.5]])
-    before = [one._predictive_alone(here, {}).mean[0] for one, _ in model._shares()]
+    before = [predict_alone(one, here, {}).mean[0] for one, _ in model.fitted_.shares()]
     model.update(np.repeat(here, 3, axis=0), [40.0, 41.0, 39.0])
-    for (one, _), mean in zip(model._shares(), before):
-        assert one.graph_.n_points == 123
-        assert one._predictive_alone(here, {}).mean[0] > 1.3 * mean
+    for (one, _), mean in zip(model.fitted_.shares(), before):
+        assert one.graph.n_points == 123
+        assert predict_alone(one, here, {}).mean[0] > 1.3 * mean
 
 
 @pytest.mark.parametrize(

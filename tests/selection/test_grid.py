@@ -43,7 +43,7 @@ def test_the_table_is_what_separate_fits_say(survey):
 
 
 def test_the_graph_is_built_once_for_one_length_scale_and_anew_for_another_metric(survey, monkeypatch):
-    import npvi.estimators.fitting as fitting
+    import npvi.model.fitting as fitting
 
     X, y = survey
     built = []

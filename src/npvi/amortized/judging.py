@@ -42,7 +42,7 @@ def compare_with_optimum(model: Any) -> dict[str, float]:
     True
     """
     prior, data, n = model.prior_, model.data_, len(model.data_.y)
-    mean_function = model._fitted_model().mean_function(prior, model.basis_)
+    mean_function = model.fitted_.mean_function
     with threads(model.n_jobs):
         best = fit_posterior(SparseFactors(prior), prior, data, mean_function)
         mine, theirs = model.posterior_, best.posterior
@@ -84,7 +84,7 @@ def training_curve(
     if exact_sites(fitted.likelihood_):
         raise ValueError(f"{type(fitted.likelihood_).__name__} noise needs no network: there is nothing to train")
     data, n = fitted.data_, len(fitted.data_.y)
-    mean_function = fitted._fitted_model().mean_function(fitted.prior_, fitted.basis_)
+    mean_function = fitted.fitted_.mean_function
     settings = estimator.network if isinstance(estimator.network, SiteNetwork) else SiteNetwork()
     rows = []
     with threads(estimator.n_jobs):

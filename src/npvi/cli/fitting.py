@@ -114,7 +114,7 @@ def summarise(model: Any, rows: Rows, target: str, exposure: str | None, save: P
         second = {"kernel": to_config(model.companion_.kernel_)}
         pairs |= describe_companion({"weight": model.companion_weight_, "model": second})
     if model.hyper_ is not None:
-        pairs["mixed over"] = f"{len(model._shares())} models, for what isn't known of these numbers"
+        pairs["mixed over"] = f"{len(model.fitted_.shares())} models, for what isn't known of these numbers"
     if hasattr(model, "classes_"):
         pairs["labels"] = ", ".join(str(label) for label in model.classes_)
     for name, (value, error) in model._coefficients().items():

@@ -172,7 +172,7 @@ def diagnose(
         found = correlogram(places, residuals, n_bins=n_bins, seed=seed)
         sizes = correlogram(places, np.abs(residuals), n_bins=n_bins, seed=seed)
         far = range_of(kernel, training, seed)
-        skewed = skewness_of(model)
+        skewed = skewness_of(model.fitted_)
     more = None if again is None else refit_with_more_neighbors(model, *again, seed=seed)
     sentences = [
         advice.about_convergence(model.fit_info_),

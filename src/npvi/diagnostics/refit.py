@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from npvi.diagnostics.scores import take
-from npvi.estimators.settings import neighbors_of
 from npvi.graph import NeighborIndex
 from npvi.priors import NotPositiveDefiniteError
 
@@ -70,7 +69,7 @@ def refit_with_more_neighbors(model: Any, X: Any, y: Any, extras: dict[str, Any]
     test = rows[::_HELD_OUT]
     train = np.setdiff1d(rows, test)
     labels = getattr(model, "classes_", ())
-    k = neighbors_of(model)
+    k = model.fitted_.neighbors
     if k >= len(train) - 1 or len(test) < 2 or len(np.unique(take(y, train))) < len(labels):
         return None
 

@@ -8,12 +8,13 @@ means and variances, and third cumulants κ_j = Σ_i V_ij³ E[∂³ log p(y_i | 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from npvi.estimators import BaseGP
+from npvi.model import Fitted
 
 __all__ = ["Skewness", "skewness_of"]
 
@@ -46,26 +47,26 @@ class Skewness:
         return self.skewness * (_Z**2 - 1.0) / 6.0
 
 
-def skewness_of(model: BaseGP) -> Skewness:
+def skewness_of(fitted: Fitted) -> Skewness:
     """The skewness of f at the training rows of a fitted model.
 
     >>> import npvi
     >>> X = np.linspace(0.0, 3.0, 30)[:, None]
     >>> model = npvi.GPRegressor("poisson", npvi.kernels.Matern32(1.0), mean="zero", learn=False)
     >>> model = model.fit(X, np.zeros(30))
-    >>> bool(skewness_of(model).skewness.max() < 0.0)  # of counts that are all 0 f may be far below
+    >>> bool(skewness_of(model.fitted_).skewness.max() < 0.0)  # of counts that are all 0 f may be far below
     True
     """
-    posterior = model.posterior_
+    posterior: Any = fitted.posterior
     variance = posterior.variance
     sd = np.sqrt(variance)
-    third = model.data_.curvatures(posterior.mean, sd).in_mean_sd / sd
+    third = fitted.data.curvatures(posterior.mean, sd).in_mean_sd / sd
     together = bool(getattr(posterior, "exact", False))
     if together:
-        draws = posterior.draws  # type: ignore[attr-defined]
+        draws = posterior.draws
         cumulant = (draws @ draws.T / draws.shape[1]) ** 3 @ third
     else:
         cumulant = variance**3 * third
     out = np.empty(len(sd))
-    out[model.graph_.order] = np.nan_to_num(cumulant / sd**3)
+    out[fitted.graph.order] = np.nan_to_num(cumulant / sd**3)
     return Skewness(out, together)

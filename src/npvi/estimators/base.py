@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
+import copy
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from npvi.estimators import validation
-from npvi.estimators.canonical import naming_rows
-from npvi.estimators.extending import extend
-from npvi.estimators.fitting import (
-    NEVER,
-    Chosen,
-    Clock,
-    Task,
-    choose,
-    companion_of,
-    fit_by_grid,
-    rows_of_fit,
-    task_of,
-)
-from npvi.estimators.hyper import Hyper, settle
-from npvi.estimators.inferring import infer, not_converged
-from npvi.estimators.latent import latent_at
 from npvi.estimators.predicting import Predicts, per_row
-from npvi.estimators.settings import fewest_neighbors
-from npvi.estimators.sums import sums_at_training_rows, warn_about_sums
 from npvi.graph import Graph
-from npvi.inference import Data, Start, Trend
-from npvi.learning.objective import Model
+from npvi.inference import Data, Trend
+from npvi.kernels import Kernel
 from npvi.learning.standard_errors import TWO_SIDED, parameter_table, with_smoothness
 from npvi.learning.table import Table
 from npvi.likelihoods import Likelihood, as_likelihood
+from npvi.model import Fitted, Hyper, Interrupted, Spec, fit, predict, spec_of, update, warn_about_sums
+from npvi.model.linear_part import LinearPart
 from npvi.posteriors import Posterior
-from npvi.predictive.base import Predictive
-from npvi.predictive.mixture import MixturePredictive
 from npvi.priors import Prior
+from npvi.priors.structure import Structure
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
 
@@ -50,16 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["BaseGP"]
 
 
+def _of_fitted(path: str, doc: str) -> Any:
+    return property(attrgetter(f"fitted_.{path}"), doc=doc)
+
+
 class BaseGP(Predicts, BaseEstimator):
     """What both estimators share; the parameters are documented in `GPRegressor`."""
 
-    graph_: Graph
-    prior_: Prior
-    posterior_: Posterior
-    trend_: Trend
-    companion_: BaseGP | None
-    companion_weight_: float
-    hyper_: Hyper | None
+    fitted_: Fitted
 
     def __init__(
         self,
@@ -144,79 +126,62 @@ class BaseGP(Predicts, BaseEstimator):
         -------
         self
         """
-        X, y = validation.check_response(self, X, y)
-        weight = validation.check_weights(sample_weight, X)
-        self._fit(X, self._encode(y), weight, per_row(exposure, trials, noise_variance, censored))
-        warn_about_sums(self)
+        self._fit(X, y, sample_weight, per_row(exposure, trials, noise_variance, censored))
+        warn_about_sums(self.fitted_, getattr(self, "classes_", None))
         return self
 
     def _fit(
+        self, X: Any, y: Any, weight: Any, row: dict[str, Any], previous: Fitted | None = None, labels: Any = None
+    ) -> Self:
+        """`fit`, without a word on the sums. `previous`, fitted to the same rows, lends its graph and its posterior as
+        a start; `labels` has all there are, where `y` may lack some."""
+        X, y = validation.check_response(self, X, y)
+        weight = validation.check_weights(weight, X)
+        y = self._encode(y, labels)
+        if self.learn == "grid":
+            return self._fit_by_grid(X, y, weight, row)
+        return self._fit_checked(X, y, weight, row, previous)
+
+    def _fit_checked(
         self,
         X: NDArray[np.float64],
         y: NDArray,
         weight: NDArray[np.float64] | None,
         row: dict[str, Any],
-        previous: BaseGP | None = None,
+        previous: Fitted | None = None,
+        **held: Any,
     ) -> Self:
-        """Fit checked data; `previous`, fitted on the same rows, lends its graph and its posterior as a start."""
-        if self.learn == "grid":
-            fit_by_grid(self, X, y, weight, row)
-            return self
-        task = task_of(self, X, y, weight, row)
-        validation.warn_about_columns(task.table.X, getattr(self, "feature_names_in_", None))
-        if task.part.constant and task.table.data.one_sided:
-            warnings.warn(
-                "all counts are 0, or all are as large as can be: how rare the others are can't be known, so the "
-                f"constant mean (of log or logit) has a prior of mean 0 and standard deviation {NEVER:g}",
-                UserWarning,
-                stacklevel=3,
-            )
+        """The same with some settings `held` at other values."""
+        spec = self._spec(X.shape[1], mean=self._mean(y, weight), **held)
+        data = spec.data(y, row, weight)
         report = progress.print_progress if self.verbose else None
-        with threads(self.n_jobs), progress.reporting(report), naming_rows(task.rows):
-            clock = Clock()
-            chosen = choose(self, task, previous)
-            clock.lap("graph" if chosen.learned is None else "learn")
-            info = self._infer(task, chosen, clock)
-        self.companion_, self.companion_weight_, self.hyper_ = None, 0.0, None
-        if chosen.learned is not None:
-            self.fit_info_ |= {"learning": chosen.learned.info, "at_bound": chosen.learned.info["at_bound"]}
-            if chosen.learned.second is not None:
-                other = companion_of(self, chosen.learned)
-                self.companion_, self.companion_weight_ = other._fit(X, y, weight, row), chosen.learned.weight
-            with threads(self.n_jobs), progress.reporting(report), naming_rows(task.rows):
-                settle(self, task, chosen)
-                clock.lap("hyper")
-        if info["interrupted"]:
-            raise KeyboardInterrupt(
-                f"fit interrupted after {info['n_iter']} iterations; the model holds the last good state, which "
-                "hasn't converged"
-            )
-        if not info["converged"] and self.method != "npvi-nn":  # which says by itself how far it is
-            warnings.warn(not_converged(info, self.max_iter), UserWarning, stacklevel=3)
+        try:
+            with threads(self.n_jobs), progress.reporting(report):
+                self.fitted_ = fit(spec, X, data, previous)
+        except Interrupted as stop:
+            self.fitted_ = stop.fitted
+            raise KeyboardInterrupt(str(stop)) from None
         return self
 
-    def _infer(self, task: Task, chosen: Chosen, clock: Clock) -> dict[str, Any]:
-        """Find the posterior of a model that was chosen, and keep it; returns how that went."""
-        model, ordered = chosen.model, task.table.take(chosen.graph.order)
-        data = replace(ordered.data, likelihood=model.likelihood)
-        prior: Any = model.prior(ordered.X, chosen.graph)
-        if chosen.learned is None and not chosen.node:
-            validation.warn_about_scale(prior, np.random.default_rng(0))
-        clock.lap("prior")
-        progress.report("prior", points=len(ordered))
-        mean_function = model.mean_function(prior, ordered.basis)
-        fit = infer(self, prior, data, mean_function, chosen.start, task.seed)
-        trend = fit.trend  # computed here, in these threads
-        clock.lap("inference")
-        prior.forget_precision()
-        self.kernel_, self.likelihood_, self.nugget_ = model.kernel, model.likelihood, float(model.nugget)
-        self.graph_, self.prior_, self.posterior_ = chosen.graph.relabelled(task.rows), prior, fit.posterior
-        self.linear_part_, self.trend_, self.data_, self.structure_ = task.part, trend, data, model.structure
-        self.basis_, self._said = ordered.basis, task.said
-        self.coefficient_precision_ = model.coefficient_precision
-        self.elbo_, self.n_iter_ = fit.elbo, max(1, fit.info["n_iter"])
-        self.fit_info_ = {**fit.info, "seconds": clock.laps, **sums_at_training_rows(self)}
-        return fit.info
+    def _fit_by_grid(self, X: NDArray, y: NDArray, weight: NDArray | None, row: dict[str, Any]) -> Self:
+        """The paper's way: the length scale that scores best on a validation split, then all rows with that one."""
+        import pandas as pd  # slow imports, needed only here
+
+        from npvi.selection.grid import grid_search
+
+        names = getattr(self, "feature_names_in_", None)
+        table = X if names is None else pd.DataFrame(X, columns=names)
+        result = grid_search(clone(self), table, y, sample_weight=weight, **row)
+        self._fit_checked(X, y, weight, row, kernel=result.best_model.kernel, learn=False)
+        self.fit_info_["grid"] = result.table.to_dict("list")
+        return self
+
+    def _spec(self, n_columns: int, **held: Any) -> Spec:
+        """What the settings, some of them `held` at other values, say of the model."""
+        names = getattr(self, "feature_names_in_", None)
+        rng = check_random_state(0 if self.random_state is None else self.random_state)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        return spec_of({**self.get_params(deep=False), **held}, self._likelihood(), n_columns, names, seed)
 
     # -- what the estimators differ in --------------------------------------------------------------------------------
 
@@ -256,44 +221,17 @@ class BaseGP(Predicts, BaseEstimator):
         fit from scratch on the extended graph.
         """
         check_is_fitted(self, "posterior_")
-        given = (X, y, sample_weight, exposure, trials, noise_variance, censored)
         X = validation.check_inputs(self, X, reset=False)
         y = np.asarray(self._encode_new(y), dtype=np.float64)
         if y.shape != (len(X),):
             raise ValueError(f"y must have one number per row of X, {len(X)} in all; got shape {y.shape}")
-        y = self.likelihood_.check_response(y)
-        row = self.likelihood_.check_row(per_row(exposure, trials, noise_variance, censored), len(X), y)
+        likelihood = self.likelihood_
+        y = likelihood.check_response(y)
+        row = likelihood.check_row(per_row(exposure, trials, noise_variance, censored), len(X), y)
         weight = validation.check_weights(sample_weight, X)
-        if not len(X):
-            return self
-        n = self.graph_.n_points
-        if self.graph_.n_neighbors < min(fewest_neighbors(self), n + len(X) - 1):
-            raise ValueError(
-                f"the model has only {n} points, so that all of them are neighbours: fit it anew with all rows"
-            )
-        new = Data(self.likelihood_, y, row, weight)
-        rows = rows_of_fit(self, X, new)
-        every = np.empty(n + len(X), dtype=np.int64)  # the caller's row of each row of the fit
-        every[self.prior_.graph.order], every[n:] = self.graph_.order, n + rows
-        with naming_rows(every):
-            prior, data, basis, fit = extend(self, X[rows], new.take(rows))
-        self.graph_, self.prior_, self.posterior_ = prior.graph.relabelled(every), prior, fit.posterior
-        self.data_, self.basis_, self.trend_, self.elbo_ = data, basis, fit.trend, fit.elbo
-        kept: dict[str, Any] = {
-            name: self.fit_info_[name] for name in ("learning", "at_bound") if name in self.fit_info_
-        }
-        self.fit_info_ = {
-            **fit.info,
-            **kept,
-            "seconds": self.fit_info_.get("seconds", {}),
-            **sums_at_training_rows(self),
-        }
-        warn_about_sums(self)
-        if self.companion_ is not None:
-            self.companion_.update(*given)
-        if self.hyper_ is not None:
-            for other in self.hyper_.models:
-                other.update(*given)
+        with threads(self.n_jobs):
+            self.fitted_ = update(self.fitted_, X, Data(likelihood, y, row, weight))
+        warn_about_sums(self.fitted_, getattr(self, "classes_", None))
         return self
 
     def partial_fit(self, X: Any, y: Any, **extras: Any) -> Self:
@@ -318,13 +256,13 @@ class BaseGP(Predicts, BaseEstimator):
             four evaluations of the bound for each.
         """
         check_is_fitted(self, "posterior_")
-        model = self._fitted_model()
-        table = Table(self.prior_.X, self.data_, self.basis_)
-        start = Start(self.posterior_.mean, self._marginal_variance())
-        known = {} if self.hyper_ is None else {row["parameter"]: row for row in self.hyper_.table}
+        fitted = self.fitted_
+        table = Table(fitted.prior.X, fitted.data, fitted.basis)
+        known = {} if fitted.hyper is None else {row["parameter"]: row for row in fitted.hyper.table}
         with threads(self.n_jobs):
-            weak, wanted = self.hyperprior == "weak", standard_errors and not known
-            rows = parameter_table(table, model, self._said, self.prior_.graph, start, wanted, weak)
+            weak, wanted = fitted.spec.hyperprior == "weak", standard_errors and not known
+            graph, said = fitted.prior.graph, fitted.spec.said
+            rows = parameter_table(table, fitted.model, said, graph, fitted.start, wanted, weak)
         rows = with_smoothness(rows, self.kernel_, self.prior_.X)
         rows = [{**row, **known.get(row["parameter"], {})} for row in rows]
         for name, (value, error) in self._coefficients().items():
@@ -342,53 +280,58 @@ class BaseGP(Predicts, BaseEstimator):
         }
         return found
 
-    def _fitted_model(self) -> Model:
-        """Everything that defines the model that was fitted."""
-        precision = self.coefficient_precision_
-        return Model(self.kernel_, self.nugget_, self.likelihood_, self.structure_, precision)
-
-    def _marginal_variance(self) -> NDArray[np.float64]:
-        """Of f at the training points, in the graph's order, what isn't known of the mean's coefficients included."""
-        if not isinstance(self.trend_, Trend):  # several classes have theirs without
-            return self.posterior_.variance
-        return self.posterior_.variance + self.trend_.own_variance(self.basis_)
-
     def _coefficients(self) -> dict[str, tuple[float, float]]:
         """Each coefficient of the mean and its standard error, for the covariates as they came."""
-        return self._in_units(self.trend_)
-
-    def _in_units(self, trend: Trend) -> dict[str, tuple[float, float]]:
-        values, covariance = self.linear_part_.in_units(trend.coefficients, trend.covariance)
-        errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        return {name: (float(a), float(b)) for name, a, b in zip(self.linear_part_.names, values, errors)}
+        return self.fitted_.coefficients()[0]
 
     @property
     def mean_coefficients_(self) -> NDArray[np.float64]:
         """Coefficients of the prior mean, for the covariates as they came: the constant first, where there is one."""
-        return self.linear_part_.in_units(self.trend_.coefficients, self.trend_.covariance)[0]
+        return np.array([value for value, _ in self.fitted_.coefficients()[0].values()])
+
+    kernel_: Kernel = _of_fitted("model.kernel", "The kernel, with its numbers.")
+    likelihood_: Likelihood = _of_fitted("model.likelihood", "The likelihood, with its numbers.")
+    nugget_: float = _of_fitted("model.nugget", "The nugget.")
+    structure_: Structure = _of_fitted("model.structure", "How the process is approximated.")
+    coefficient_precision_: NDArray = _of_fitted("model.coefficient_precision", "Of the prior of the coefficients.")
+    graph_: Graph = _of_fitted("graph", "The graph, with the caller's rows.")
+    prior_: Prior = _of_fitted("prior", "The prior at the training points, in the graph's order.")
+    posterior_: Posterior = _of_fitted("posterior", "The posterior there.")
+    trend_: Trend = _of_fitted("trend", "The posterior of the coefficients of the mean.")
+    linear_part_: LinearPart = _of_fitted("linear_part", "Which columns the process sees, and which enter the mean.")
+    data_: Data = _of_fitted("data", "The observations, in the graph's order.")
+    basis_: NDArray[np.float64] = _of_fitted("basis", "The columns of the prior mean, in the graph's order.")
+    elbo_: float = _of_fitted("elbo", "The evidence lower bound.")
+    n_iter_: int = _of_fitted("n_iter", "Iterations of the fit, at least 1.")
+    fit_info_: dict[str, Any] = _of_fitted("info", "How the fit went.")
+    recognizer_: Any = _of_fitted("recognizer", "The network that was used, if one was.")
+    companion_weight_: float = _of_fitted("companion_weight", "The share of the companion in predictions.")
+
+    @property
+    def companion_(self) -> Self | None:
+        """A second fitted model, of another smoothness, or None."""
+        companion = self.fitted_.companion
+        return None if companion is None else self._beside(companion)
+
+    @property
+    def hyper_(self) -> Hyper | None:
+        """Models at other hyper-parameters that predictions are mixed from, with their weights, or None."""
+        hyper = self.fitted_.hyper
+        return hyper and Hyper([self._beside(node) for node in hyper.models], hyper.weights, hyper.table)
+
+    def _beside(self, fitted: Fitted) -> Self:
+        """An estimator that has `fitted`, which is a part of this one's; with the same labels and names."""
+        other, spec = copy.copy(self), fitted.spec
+        other.fitted_ = fitted
+        if self.learn and not spec.learn:  # a companion was fitted at the numbers that it was found to have
+            held = {"kernel": spec.kernel, "likelihood": spec.likelihood, "nugget": spec.nugget, "learn": False}
+            other.set_params(**held, inducing=spec.inducing, optimizer=spec.optimizer)
+        return other
 
     # -- prediction ---------------------------------------------------------------------------------------------------
 
     def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
-        shares = self._shares()
-        parts = [model._predictive_alone(X, row) for model, _ in shares]
-        return parts[0] if len(parts) == 1 else MixturePredictive(parts, [share for _, share in shares])
-
-    def _predictive_alone(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Predictive:
-        """At the hyper-parameters that were found best."""
-        latent = latent_at(self, X)
-        about = (latent.sampler(self), latent.nugget, latent.reach(self))
-        return Predictive(self.likelihood_, latent.mean, latent.variance, row, *about)
-
-    def _shares(self) -> list[tuple[BaseGP, float]]:
-        """The models that have a say in predictions, and the share of each."""
-        own = [(self, 1.0)]
-        if self.hyper_ is not None:
-            own = list(zip(self.hyper_.models, self.hyper_.weights.tolist()))
-        if self.companion_ is None:
-            return own
-        second, share = self.companion_._shares(), self.companion_weight_
-        return [(model, (1.0 - share) * part) for model, part in own] + [(m, share * part) for m, part in second]
+        return predict(self.fitted_, X, row, getattr(self, "classes_", None), self.n_jobs)
 
     # -- saving -------------------------------------------------------------------------------------------------------
 

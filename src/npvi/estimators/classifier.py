@@ -10,8 +10,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from npvi.estimators.base import BaseGP
-from npvi.estimators.latent import latent_at
-from npvi.inference import Trend
 from npvi.likelihoods import Bernoulli, Likelihood, as_likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.labels import codes_of
@@ -134,13 +132,6 @@ class GPClassifier(ClassifierMixin, BaseGP):
         """
         return super().predict_dist(X, exposure, trials, noise_variance, censored)
 
-    def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
-        if not self._several:
-            return super()._predictive(X, row)
-        from npvi.estimators.multiclass import predictive  # rarely needed
-
-        return predictive(self, self.classes_, latent_at(self, X))
-
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each of ``classes_`` at each row of X."""
         dist: Any = self.predict_dist(X)
@@ -159,7 +150,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
     @property
     def mean_coefficients_(self) -> NDArray[np.float64]:
         """Coefficients of the prior mean, for the covariates as they came; of three or more labels a row for each."""
-        rows = [[value for value, _ in self._in_units(trend).values()] for trend in self._trends()]
+        rows = [[value for value, _ in one.values()] for one in self.fitted_.coefficients()]
         return np.array(rows) if self._several else np.array(rows[0])
 
     @property
@@ -167,14 +158,11 @@ class GPClassifier(ClassifierMixin, BaseGP):
         """Whether every label has a function of its own."""
         return len(self.classes_) > 2
 
-    def _trends(self) -> tuple[Trend, ...]:
-        return getattr(self.trend_, "parts", (self.trend_,))
-
     def _coefficients(self) -> dict[str, tuple[float, float]]:
         if not self._several:
             return super()._coefficients()
-        pairs = zip(self.classes_, self._trends())
-        return {f"{name}[{label}]": both for label, part in pairs for name, both in self._in_units(part).items()}
+        pairs = zip(self.classes_, self.fitted_.coefficients())
+        return {f"{name}[{label}]": both for label, one in pairs for name, both in one.items()}
 
     def _likelihood(self) -> Likelihood:
         if isinstance(self.likelihood, Softmax) or self.likelihood == "softmax":

@@ -1,8 +1,7 @@
-"""Checks of what a user hands in: errors that say what to do, warnings about what is allowed but rarely meant."""
+"""Checks of what a user hands in: errors that say what to do."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import narwhals as nw
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from npvi.kernels import diagonal, evaluate
-from npvi.priors import NNGP
+from npvi.model import ScaleWarning
+from npvi.parameters import check_count
 
 __all__ = [
     "ScaleWarning",
@@ -21,13 +20,7 @@ __all__ = [
     "check_inputs",
     "check_response",
     "check_weights",
-    "warn_about_columns",
-    "warn_about_scale",
 ]
-
-
-class ScaleWarning(UserWarning):
-    """The kernel's length scale doesn't fit the inputs."""
 
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
@@ -52,57 +45,6 @@ def check_weights(sample_weight: Any, X: NDArray[np.float64]) -> NDArray[np.floa
     if sample_weight is None:
         return None
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-
-
-def check_count(name: str, value: Any, smallest: int = 1) -> int:
-    """`value` as an integer of at least `smallest`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
-        raise ValueError(f"{name} must be a whole number of at least {smallest}, got {value!r}")
-    return int(value)
-
-
-def warn_about_columns(X: NDArray[np.float64], names: Any) -> None:
-    """Warn about inputs that never change."""
-    if len(X) < 2:
-        return
-    constant = np.flatnonzero((X[0] == X).all(axis=0))
-    if len(constant):
-        which = ", ".join(str(names[c]) if names is not None else str(c) for c in constant[:5])
-        warnings.warn(
-            f"input column {which} is constant in the training data: it cannot say anything about y; leave it out",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:
-    """Warn where the kernel makes all points independent of each other, or all equal."""
-    n = prior.graph.n_points
-    if n < 3:
-        return
-    total = diagonal(prior.kernel, prior.X)
-    # how much of a point's variance its parents explain, next to what the nugget leaves to explain
-    explained = 1.0 - (prior.conditional_variance - prior.nugget) / total
-    if np.median(explained[1:]) < 1e-3:
-        warnings.warn(
-            "the kernel makes nearly all points independent: neighbouring points hardly correlate, so predictions fall "
-            "back to the prior mean. Is the length scale in the units of the inputs?",
-            ScaleWarning,
-            stacklevel=5,
-        )
-        return
-    a, b = rng.integers(n, size=(2, 256))
-    far = (prior.X[a] != prior.X[b]).any(axis=1)
-    if far.any():
-        a, b = a[far], b[far]
-        correlation = evaluate(prior.kernel, prior.X[a], prior.X[b]) / np.sqrt(total[a] * total[b])
-        if correlation.min() > 0.9999:
-            warnings.warn(
-                "the kernel makes all points equal: even distant points are perfectly correlated, so the fitted "
-                "surface is flat. Is the length scale in the units of the inputs?",
-                ScaleWarning,
-                stacklevel=5,
-            )
 
 
 def _check_numeric_columns(X: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,11 +19,11 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from npvi.estimators import validation
-from npvi.estimators.latent import latent_at
 from npvi.estimators.regressor import GPRegressor
 from npvi.inference.cavity import without_own
 from npvi.inference.stochastic import SGD
 from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
+from npvi.model import Fitted, latent_at
 from npvi.parameters import fixed
 from npvi.predictive.base import Predictive
 from npvi.predictive.calibration import gaussian_crps
@@ -155,15 +155,18 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         self, X: Any, y: Any, latent: Vector, weight: Any, mean: GPRegressor, template: GPRegressor, noise: Likelihood
     ) -> _Pair:
         """g given f, then f given g."""
-        squares = (latent - _in_rows(mean, mean.posterior_.mean)) ** 2 + _in_rows(mean, mean._marginal_variance())
+        f_before = mean.fitted_
+        squares = (latent - _in_rows(f_before, f_before.posterior.mean)) ** 2
+        squares += _in_rows(f_before, f_before.marginal_variance)
         squares += _rounding_variance(latent)
         half: Any = Gamma(fixed(0.5))  # type: ignore[arg-type]
         # what is given about f's level is in the units of y, and says nothing about a logarithm of variances
         level = "constant" if template.mean == "zero" else template.mean
         g = clone(template).set_params(likelihood=half, kernel=self.kernel, nugget=None, mean=level)
         g.set_params(coefficient_scale="weak").fit(X, squares, weight)
-        g.companion_, g.companion_weight_ = None, 0.0  # one is enough for a variance
-        variance = np.exp(_in_rows(g, g.posterior_.mean) - 0.5 * _in_rows(g, g._marginal_variance()))
+        g.fitted_ = replace(g.fitted_, companion=None, companion_weight=0.0)  # one is enough for a variance
+        of_g = g.fitted_
+        variance = np.exp(_in_rows(of_g, of_g.posterior.mean) - 0.5 * _in_rows(of_g, of_g.marginal_variance))
         shared = noise.replace(variance=fixed(_SHARED * float(variance.min())))
         f = clone(template).set_params(likelihood=shared).fit(X, y, weight, noise_variance=variance)
         return _Pair(f, g)
@@ -181,16 +184,17 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         if self.noise_model_ is None:
             return _with_noise_std(self.model_.predict_dist(X), np.sqrt(self.likelihood_.variance))  # type: ignore[attr-defined]
         rows = validation.check_inputs(self, X, reset=False)
-        log_noise = latent_at(self.noise_model_, rows)
+        n_jobs = self.model_.n_jobs
+        log_noise = latent_at(self.noise_model_.fitted_, rows, n_jobs)
         of_noise = (log_noise.mean, log_noise.variance + log_noise.nugget)  # that of a new response
-        joint = log_noise.sampler(self.noise_model_, nugget=True)
+        joint = log_noise.sampler(nugget=True)
         parts = []
-        for model in (self.model_, self.model_.companion_):
-            if model is not None:
-                f = latent_at(model, rows)
-                of_f = (model.likelihood_, f.mean, f.variance)
-                draws = (f.sampler(model), joint)
-                here = VaryingNoisePredictive(*of_f, *of_noise, *draws, nugget=f.nugget, reach=f.reach(model))
+        for fitted in (self.model_.fitted_, self.model_.fitted_.companion):
+            if fitted is not None:
+                f = latent_at(fitted, rows, n_jobs)
+                of_f = (fitted.model.likelihood, f.mean, f.variance)
+                draws = (f.sampler(), joint)
+                here = VaryingNoisePredictive(*of_f, *of_noise, *draws, nugget=f.nugget, reach=f.reach)
                 parts.append(here)
         if len(parts) == 1:
             return parts[0]
@@ -239,11 +243,11 @@ class _Pair:
         """
         parts: list[Predictive] = []
         weights: list[float] = []
-        share = self.mean.companion_weight_
-        for model, own in ((self.mean, 1.0 - share), (self.mean.companion_, share)):
-            if model is not None:
-                noise = _one_for_all(model) if self.noise is None else _without_own(self.noise)
-                dist = VaryingNoisePredictive(Gaussian(_NONE), *_without_own(model), *noise)
+        f, share = self.mean.fitted_, self.mean.companion_weight_
+        for fitted, own in ((f, 1.0 - share), (f.companion, share)):
+            if fitted is not None:
+                noise = _one_for_all(fitted) if self.noise is None else _without_own(self.noise.fitted_)
+                dist = VaryingNoisePredictive(Gaussian(_NONE), *_without_own(fitted), *noise)
                 parts += dist.parts
                 weights += (own * dist.weights).tolist()
         mixed = MixturePredictive(parts, weights)
@@ -253,10 +257,10 @@ class _Pair:
         return {name: float(np.average(values[counted], weights=some)) for name, values in scores.items()}
 
 
-def _one_for_all(model: Any) -> tuple[Vector, Vector]:
+def _one_for_all(fitted: Fitted) -> tuple[Vector, Vector]:
     """The logarithm of a variance that is known, and the same in all rows."""
-    n = model.graph_.n_points
-    return np.full(n, np.log(model.likelihood_.variance)), np.zeros(n)
+    n, noise = fitted.graph.n_points, fitted.model.likelihood
+    return np.full(n, np.log(noise.variance)), np.zeros(n)  # type: ignore[attr-defined]
 
 
 def _rounding_variance(values: Vector) -> Vector:
@@ -275,16 +279,16 @@ def _rounding_variance(values: Vector) -> Vector:
     return np.where(np.isfinite(nearest), nearest, 0.0)[place] ** 2 / 12.0
 
 
-def _without_own(model: Any) -> tuple[Vector, Vector]:
-    posterior = model.posterior_
-    least = model._fitted_model().mean_function(model.prior_, model.basis_).marginal_precision
-    own = (posterior.mean, model._marginal_variance(), posterior.site_precision)
-    mean, variance = without_own(model.data_, *own, least)
-    return _in_rows(model, mean), _in_rows(model, variance)
+def _without_own(fitted: Fitted) -> tuple[Vector, Vector]:
+    posterior = fitted.posterior
+    least = fitted.mean_function.marginal_precision
+    own = (posterior.mean, fitted.marginal_variance, posterior.site_precision)
+    mean, variance = without_own(fitted.data, *own, least)
+    return _in_rows(fitted, mean), _in_rows(fitted, variance)
 
 
-def _in_rows(model: Any, values: Vector) -> Vector:
+def _in_rows(fitted: Fitted, values: Vector) -> Vector:
     """From the graph's order to that of the rows."""
     out = np.empty_like(values)
-    out[model.graph_.order] = values
+    out[fitted.graph.order] = values
     return out

@@ -10,17 +10,17 @@ import numpy as np
 from sklearn.base import clone
 
 from npvi.config import from_config, parameter_from_config
-from npvi.estimators.hyper import Hyper
-from npvi.estimators.linear_part import LinearPart
-from npvi.estimators.parts import plain_parts
 from npvi.graph import Graph
 from npvi.inference import Data, Trend
 from npvi.inference.families.full import dense_posterior
 from npvi.io.checks import check_arrays
 from npvi.io.packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, STEP, prefixes
 from npvi.io.steps import unpack_step
+from npvi.learning.objective import Model
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.linalg import Triangular
+from npvi.model import Fitted, Hyper
+from npvi.model.linear_part import LinearPart
 from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors import NNGP, Prior
@@ -68,39 +68,46 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     y = likelihood.check_response(arrays["y"])
     row = likelihood.check_row({name: arrays[f"row_{name}"] for name in metadata["row"]}, len(y), y)
     graph = Graph(arrays["order"], arrays["parents"], arrays["spatial"])
-    model.kernel_, model.likelihood_, model.graph_ = kernel, likelihood, graph
     own = replace(graph, order=arrays.get("canonical_order", graph.order))  # older files have the caller's
-    model.nugget_ = float(metadata["nugget"])
+    kind = metadata.get("prior", NearestNeighbors.kind)  # older files have no other
+    # older files have flat priors, or the scale alone
+    precision = arrays.get("coefficient_precision", np.zeros(arrays["basis"].shape[1]))
+    structure = InducingPoints(kind, arrays["inducing"]) if kind in LOW_RANK else NearestNeighbors()
+    numbers = Model(kernel, float(metadata["nugget"]), likelihood, structure, precision)
     with threads(model.n_jobs):
-        kind = metadata.get("prior", NearestNeighbors.kind)  # older files have no other
-        model.structure_ = InducingPoints(kind, arrays["inducing"]) if kind in LOW_RANK else NearestNeighbors()
-        model.prior_ = model.structure_.prior(kernel, model.nugget_, arrays["X"], own)
-        model.posterior_, model.trend_ = _functions(metadata["posterior"], arrays, model.prior_, likelihood)
+        prior: Any = numbers.prior(arrays["X"], own)
+        posterior, trend = _functions(metadata["posterior"], arrays, prior, likelihood)
     part = metadata["linear_part"]
     columns = (arrays["coords"], arrays["covariates"])
-    model.linear_part_ = LinearPart(
-        *columns, bool(part["constant"]), arrays["center"], arrays["scale"], tuple(part["names"])
-    )
-    model.basis_ = arrays["basis"]
-    # older files have flat priors, or the scale alone
-    model.coefficient_precision_ = arrays.get("coefficient_precision", np.zeros(model.basis_.shape[1]))
-    model.data_ = Data(likelihood, y, row, arrays.get("weight"))
-    model.companion_, model.companion_weight_, model.hyper_ = None, 0.0, None
-    if "hyper" in metadata:
-        model.hyper_ = _hyper(metadata["hyper"], arrays, custom)
-    if "companion" in metadata:
-        model.companion_ = unpack(metadata["companion"]["model"], _after(COMPANION, arrays), custom)
-        model.companion_weight_ = float(metadata["companion"]["weight"])
-    model.elbo_, model.n_iter_, model.fit_info_ = metadata["elbo"], metadata["n_iter"], metadata["fit_info"]
     model.n_features_in_ = int(metadata["n_features_in"])
     if metadata["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(metadata["feature_names_in"], dtype=object)
     if name == "GPClassifier":
         labels = arrays["classes"]
         model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
-    names = metadata["feature_names_in"]
-    inputs = None if names is None else [names[column] for column in arrays["coords"]]
-    model._said = plain_parts(model.kernel, model._likelihood(), model.nugget, arrays["X"].shape[1], inputs)[-1]
+    fitted = Fitted(
+        spec=model._spec(model.n_features_in_),
+        model=numbers,
+        graph=graph,
+        prior=prior,
+        posterior=posterior,
+        trend=trend,
+        data=Data(likelihood, y, row, arrays.get("weight")),
+        basis=arrays["basis"],
+        linear_part=LinearPart(
+            *columns, bool(part["constant"]), arrays["center"], arrays["scale"], tuple(part["names"])
+        ),
+        elbo=metadata["elbo"],
+        n_iter=metadata["n_iter"],
+        info=metadata["fit_info"],
+    )
+    if "hyper" in metadata:
+        fitted = replace(fitted, hyper=_hyper(metadata["hyper"], arrays, custom))
+    if "companion" in metadata:
+        companion = unpack(metadata["companion"]["model"], _after(COMPANION, arrays), custom).fitted_
+        weight = float(metadata["companion"]["weight"])
+        fitted = replace(fitted, companion=companion, companion_weight=weight)
+    model.fitted_ = fitted
     return model
 
 
@@ -122,7 +129,7 @@ def _hyper(about: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping
     if weights.shape != (len(models),) or not (np.all(weights >= 0.0) and np.isclose(weights.sum(), 1.0)):
         raise ValueError("its weights of hyper-parameters don't sum to 1")
     return Hyper(
-        [unpack(one, {**arrays, **_after(HYPER.format(k), arrays)}, custom) for k, one in enumerate(models)],
+        [unpack(one, {**arrays, **_after(HYPER.format(k), arrays)}, custom).fitted_ for k, one in enumerate(models)],
         weights,
         about["table"],
     )

@@ -7,17 +7,19 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from npvi.estimators import BaseGP
-from npvi.estimators.validation import ScaleWarning, check_response, check_weights
 from npvi.kernels import as_kernel
+from npvi.model import ScaleWarning
 from npvi.runtime import progress
+
+if TYPE_CHECKING:
+    from npvi.estimators import BaseGP
 
 __all__ = ["PAPER_LENGTH_SCALES", "GridResult", "grid_search"]
 
@@ -95,16 +97,14 @@ def grid_search(
         progress.report("grid", combination=number, of=len(combinations))
         candidate = clone(model).set_params(**{names[name]: value for name, value in params.items()})
         started = time.perf_counter()
-        X_checked, y_checked = check_response(candidate, X_train, y_train)
-        weight_checked = check_weights(weight, X_checked)
         with warnings.catch_warnings():  # a grid is meant to reach too far
             warnings.simplefilter("ignore", ScaleWarning)
-            candidate._fit(X_checked, candidate._encode(y_checked, y), weight_checked, row, previous)
+            candidate._fit(X_train, y_train, weight, row, previous, labels=y)
         nlpd = -candidate.log_score(held_out[0], held_out[1], **held_out[2])
         rows.append({**params, "nlpd": nlpd, "elbo": candidate.elbo_, "seconds": time.perf_counter() - started})
         if nlpd < best_nlpd or best is None:
             best, best_params, best_nlpd = candidate, params, nlpd
-        previous = candidate
+        previous = candidate.fitted_
     return GridResult(best, best_params, pd.DataFrame(rows))
 
 

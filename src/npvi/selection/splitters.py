@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import _safe_indexing, check_random_state
 
-from npvi.estimators.validation import check_count
 from npvi.graph.checks import check_points
 from npvi.graph.places import number_places
+from npvi.parameters import check_count
 
 __all__ = ["LeaveLocationOut", "SpatialBlockSplit"]
 

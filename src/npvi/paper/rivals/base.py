@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from npvi.estimators import validation
-from npvi.estimators.parts import check_nugget, plain_parts
 from npvi.estimators.predicting import PredictsNumbers, per_row
 from npvi.inference.data import Data
 from npvi.learning.objective import Model
 from npvi.likelihoods import as_likelihood
+from npvi.model import check_nugget, plain_parts
 from npvi.paper.rivals.choosing import CHOICES
 from npvi.paper.rivals.posteriors import InducingPosterior, bound, marginals, weights_of
 from npvi.paper.rivals.process import Places, new_places

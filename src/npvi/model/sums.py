@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments
-
-if TYPE_CHECKING:
-    from npvi.estimators.base import BaseGP
+from npvi.model.fitted import Fitted
+from npvi.runtime.warn import warn
 
 __all__ = ["sums_at_training_rows", "warn_about_sums"]
 
@@ -22,7 +20,7 @@ Vector = NDArray[np.float64]
 _SHARE, _ERRORS = 0.15, 4.0
 
 
-def sums_at_training_rows(model: BaseGP) -> dict[str, Any]:
+def sums_at_training_rows(fitted: Fitted) -> dict[str, Any]:
     """What was seen in all training rows and what the posterior expects there: for ``fit_info_``.
 
     Σ w_i y_i, Σ w_i E[y_i] with f_i ~ q, and the standard error (Σ w_i² s_i²)^½. s_i² is Var[y_i | f_i = E f_i], or the
@@ -41,12 +39,12 @@ def sums_at_training_rows(model: BaseGP) -> dict[str, Any]:
     >>> import npvi
     >>> X = np.arange(40.0)[:, None]
     >>> model = npvi.GPRegressor("poisson", learn=False).fit(X, np.arange(40) % 4)
-    >>> sums = sums_at_training_rows(model)
+    >>> sums = sums_at_training_rows(model.fitted_)
     >>> sums["sum_seen"], bool(abs(sums["sum_expected"] - 60.0) < 1.0)
     (60.0, True)
     """
-    data = model.data_
-    mean, variance = _marginals(model)
+    data = fitted.data
+    mean, variance = _marginals(fitted)
     weight = np.ones(len(data.y)) if data.weight is None else data.weight
     if isinstance(data.likelihood, Softmax):
         from npvi.predictive.categorical import CategoricalPredictive
@@ -73,12 +71,12 @@ def sums_at_training_rows(model: BaseGP) -> dict[str, Any]:
     return {name: values.tolist() for name, values in zip(("sum_seen", "sum_expected", "sum_error"), sums)}
 
 
-def warn_about_sums(model: BaseGP, stacklevel: int = 3) -> None:
+def warn_about_sums(fitted: Fitted, labels: Any = None) -> None:
     """Warn where the expected sum is off by more than 15 %, and by more than 4 standard errors."""
-    info = model.fit_info_
+    info = fitted.info
     # from some of the responses, as long as they are small, nothing follows for those that were seen
-    censored = np.any(model.data_.row.get("censored", 0.0) != 0.0)
-    if "sum_seen" not in info or censored or not (info["converged"] or model.method == "npvi-nn"):
+    censored = np.any(fitted.data.row.get("censored", 0.0) != 0.0)
+    if "sum_seen" not in info or censored or not (info["converged"] or fitted.spec.method == "npvi-nn"):
         return
     seen, expected, error = (np.atleast_1d(info[name]) for name in ("sum_seen", "sum_expected", "sum_error"))
     off = np.abs(expected - seen)
@@ -87,23 +85,20 @@ def warn_about_sums(model: BaseGP, stacklevel: int = 3) -> None:
     if not wrong.any():
         return
     worst = int(np.argmax(np.where(wrong, off, -1.0)))
-    what = f" of label {model.classes_[worst]}" if len(seen) > 1 else ""  # type: ignore[attr-defined]
-    warnings.warn(
+    what = f" of label {worst if labels is None else labels[worst]}" if len(seen) > 1 else ""
+    warn(
         f"the model expects a sum of {expected[worst]:.4g} over its own training rows, where {seen[worst]:.4g} was "
         f"seen{what} (standard error {error[worst]:.2g}): means and totals can't be relied on. Look at summary() for "
         "coefficients with huge standard errors (coefficient_scale=1 holds them) and variances far above those of the "
-        "data, try another likelihood or link, or use medians, quantile(0.5)",
-        UserWarning,
-        stacklevel=stacklevel,
+        "data, try another likelihood or link, or use medians, quantile(0.5)"
     )
 
 
-def _marginals(model: BaseGP) -> tuple[Vector, Vector]:
+def _marginals(fitted: Fitted) -> tuple[Vector, Vector]:
     """Means and variances of f at the training rows, what not knowing the mean's coefficients adds included."""
-    posterior, trends = model.posterior_, getattr(model.trend_, "parts", (model.trend_,))
-    adds = []
-    for trend in trends:
-        along = model.basis_ + trend.sensitivity
+    posterior, adds = fitted.posterior, []
+    for trend in fitted.trends:
+        along = fitted.basis + trend.sensitivity
         adds.append(np.einsum("ip,pq,iq->i", along, trend.covariance, along))
     added = np.stack(adds, axis=1) if posterior.mean.ndim > 1 else adds[0]
     return posterior.mean, posterior.variance + added

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from npvi.estimators.fitting import Chosen, Clock, Task
+from npvi.graph import Graph
 from npvi.inference import Start
 from npvi.learning.integration import Integration, integrate
 from npvi.learning.learner import Learned, Learner
@@ -19,15 +18,12 @@ from npvi.learning.space import SearchSpace
 from npvi.likelihoods import Likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.integrals.moments import conditional_moments
+from npvi.model.fitted import Fitted, Hyper
+from npvi.model.inferring import Task, fitted_at
 from npvi.runtime import progress
 
-if TYPE_CHECKING:
-    from npvi.estimators.base import BaseGP
+__all__ = ["settle"]
 
-__all__ = ["HYPER", "Hyper", "settle"]
-
-HYPER = ("auto", "plug-in", "integrate")
-"""How predictions may treat hyper-parameters."""
 #: rows up to which they are integrated over, unless that is asked for or ruled out; and where f can be integrated out
 #: first, so that an evaluation takes next to no time
 _ROWS, _ROWS_COLLAPSED = 2500, 10_000
@@ -42,106 +38,91 @@ _STEEP, _MORE = 8.0, 1.0
 _ENDS, _NEAR = (0.025, 0.975), 1.0
 
 
-@dataclass(frozen=True)
-class Hyper:
-    """Models around the best one, at other hyper-parameters.
-
-    Attributes
-    ----------
-    models : fitted to the same rows.
-    weights : of each, in predictions.
-    table : for each number that was learned ``parameter``, ``standard_error`` (root mean square about the value), and
-        the ends of a 95 % interval, ``lower`` and ``upper``.
-    """
-
-    models: list[BaseGP]
-    weights: NDArray[np.float64]
-    table: list[dict[str, Any]] = field(default_factory=list)
-
-
-def settle(model: BaseGP, task: Task, chosen: Chosen) -> None:
-    """Integrate over the hyper-parameters of a model that was just fitted, where that is wanted; say what was done."""
-    learned = chosen.learned
-    assert learned is not None
-    why = _why_not(model, task, learned)
+def settle(fitted: Fitted, task: Task, learned: Learned) -> Fitted:
+    """The model integrated over its hyper-parameters, where that is wanted; ``info["hyper"]`` says what was done."""
+    why = _why_not(task, learned)
     if why:
-        model.fit_info_["hyper"] = {"done": "plug-in", "why": why}
-        return
+        return _with_info(fitted, {"done": "plug-in", "why": why})
     assert learned.learner is not None
     learner = learned.learner
-    found = _around(model, task, chosen.model, learner)
+    found = _around(fitted, task, fitted.model, learner)
     if found is None:
-        model.fit_info_["hyper"] = {"done": "plug-in", "why": "their posterior could not be followed"}
-        return
-    models = _fitted(model, task, found)
-    other, rival = model.companion_, learned.second
-    beside, share, evaluations = found, model.companion_weight_, found.evaluations
+        return _with_info(fitted, {"done": "plug-in", "why": "their posterior could not be followed"})
+    models = _at_nodes(fitted, task, found)
+    other, rival = fitted.companion, learned.second
+    beside, share, evaluations = found, fitted.companion_weight, found.evaluations
     if other is None:
         rival = learner.rival(task.table, learned)
         if rival is not None:
-            other = copy.copy(model)
-            other._infer(task, Chosen(rival.model, rival.graph, rival.start, node=True), Clock())
+            other = _at(task, rival.model, rival.graph, rival.start)
     if other is not None and rival is not None:
         between = _around(other, task, rival.model, learner)
         if between is not None:
             beside = between
             evaluations += beside.evaluations
-            if model.companion_ is None:  # how likely this smoothness is, beside the first
+            if fitted.companion is None:  # how likely this smoothness is, beside the first
                 share = float(expit(beside.cloud.log_integral - found.cloud.log_integral))
             if share > _RIVAL:
-                other.companion_, other.companion_weight_ = None, 0.0
-                other.hyper_ = Hyper(_fitted(other, task, beside), beside.weights, _table(beside, beside, 0.0))
-                model.companion_, model.companion_weight_ = other, share
-    model.hyper_ = Hyper(models, found.weights, _table(found, beside, share))
-    model.fit_info_["hyper"] = {"done": "integrate", "models": len(model._shares()), "evaluations": evaluations}
+                around = Hyper(_at_nodes(other, task, beside), beside.weights, _table(beside, beside, 0.0))
+                other = replace(other, companion=None, companion_weight=0.0, hyper=around)
+                fitted = replace(fitted, companion=other, companion_weight=share)
+    fitted = replace(fitted, hyper=Hyper(models, found.weights, _table(found, beside, share)))
+    return _with_info(fitted, {"done": "integrate", "models": len(fitted.shares()), "evaluations": evaluations})
 
 
-def _why_not(model: BaseGP, task: Task, learned: Learned) -> str:
+def _with_info(fitted: Fitted, info: dict[str, Any]) -> Fitted:
+    return replace(fitted, info={**fitted.info, "hyper": info})
+
+
+def _why_not(task: Task, learned: Learned) -> str:
     """The reason for plugging in the best hyper-parameters; empty where they are to be integrated over."""
-    if model.hyper == "plug-in":
+    spec = task.spec
+    if spec.hyper == "plug-in":
         return "asked for"
     if learned.learner is None:
         return "nothing was learned"
-    if model.hyper == "integrate":
+    if spec.hyper == "integrate":
         return ""
     if isinstance(task.table.data.likelihood, Softmax):
         return "three or more labels have a function each"
-    if model.method != "full" or model.prior != "nngp":
-        return f"method={model.method!r} with prior={model.prior!r}; hyper='integrate' does it all the same"
+    if spec.method != "full" or spec.prior != "nngp":
+        return f"method={spec.method!r} with prior={spec.prior!r}; hyper='integrate' does it all the same"
     most = _ROWS_COLLAPSED if can_collapse(task.table.data) else _ROWS
     if len(task.table) > most:
         return f"more than {most} rows leave little unknown; hyper='integrate' does it all the same"
     return ""
 
 
-def _around(model: BaseGP, task: Task, spec: Model, learner: Learner) -> Integration | None:
-    """The posterior of the hyper-parameters of a model that was fitted; None where it can't be followed."""
-    graph, start = model.prior_.graph, Start(model.posterior_.mean, model._marginal_variance())
-    objective: Any = learner.objective(task.table, graph, start, careful=True)
+def _around(fitted: Fitted, task: Task, model: Model, learner: Learner) -> Integration | None:
+    """The posterior of the hyper-parameters of a model that was learned and fitted; None where it can't be followed."""
+    graph = fitted.prior.graph
+    objective: Any = learner.objective(task.table, graph, fitted.start, careful=True)
     objective.enough = _ENOUGH
-    space = learner.space(task.table, spec)
-    visited, highest = learner.visited(task.table, spec, graph), _highest(space, spec.likelihood)
+    space = learner.space(task.table, model)
+    visited, highest = learner.visited(task.table, model, graph), _highest(space, model.likelihood)
     try:
-        found = integrate(objective, spec, space, visited, len(task.table), highest)
+        found = integrate(objective, model, space, visited, len(task.table), highest)
     except np.linalg.LinAlgError:
         return None
     return found if found.settled else None
 
 
-def _fitted(model: BaseGP, task: Task, found: Integration) -> list[BaseGP]:
+def _at_nodes(fitted: Fitted, task: Task, found: Integration) -> list[Fitted]:
     """A model for each node."""
-    graph, start = model.prior_.graph, Start(model.posterior_.mean, model._marginal_variance())
+    graph, start = fitted.prior.graph, fitted.start
+    task = replace(task, spec=fitted.spec)
     models = []
     for number, node in enumerate(found.models):
         progress.report("hyper", model=number + 1, of=len(found.models))
-        other = copy.copy(model)
-        other.companion_, other.companion_weight_, other.hyper_ = None, 0.0, None
-        if other._infer(task, Chosen(node, graph, start, node=True), Clock())["interrupted"]:
-            raise KeyboardInterrupt(
-                "fit interrupted; the model has the best hyper-parameters, and no others beside them"
-            )
-        models.append(other)
+        models.append(_at(task, node, graph, start))
     return models
+
+
+def _at(task: Task, model: Model, graph: Graph, start: Start | None) -> Fitted:
+    fitted = fitted_at(task, model, graph, start)
+    if fitted.info["interrupted"]:
+        raise KeyboardInterrupt("fit interrupted; the model has the best hyper-parameters, and no others beside them")
+    return fitted
 
 
 def _highest(space: SearchSpace, likelihood: Likelihood) -> NDArray[np.float64]:

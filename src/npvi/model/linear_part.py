@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from npvi.runtime.warn import warn
 
 __all__ = ["LinearPart", "columns_of", "linear_part"]
 
@@ -123,11 +124,9 @@ def columns_of(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.i
 def _warn_about_rank(part: LinearPart, X: NDArray[np.float64], labels: list[str], scale: NDArray[np.float64]) -> None:
     still = [label for label, s, c in zip(labels, scale, part.center) if s <= 1e-12 * max(1.0, abs(c))]
     if still and part.constant:
-        warnings.warn(
+        warn(
             f"covariate {still[0]!r} is constant, which the mean has already: its coefficient is what the prior says. "
-            "Leave it out",
-            UserWarning,
-            stacklevel=6,
+            "Leave it out"
         )
         return
     H = part.basis(X)
@@ -137,9 +136,7 @@ def _warn_about_rank(part: LinearPart, X: NDArray[np.float64], labels: list[str]
     weak = np.flatnonzero(np.abs(np.diag(R)) < 1e-9 * np.abs(np.diag(R)).max())
     if len(weak) or len(H) < H.shape[1]:
         name = part.names[weak[0]] if len(weak) else part.names[-1]
-        warnings.warn(
+        warn(
             f"covariate {name!r} is a combination of the others: predictions are as good as without it, but how the "
-            "effect is shared between them is only what the prior of the coefficients says. Leave one of them out",
-            UserWarning,
-            stacklevel=6,
+            "effect is shared between them is only what the prior of the coefficients says. Leave one of them out"
         )

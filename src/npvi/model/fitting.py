@@ -1,0 +1,278 @@
+"""Fitting: numbers are learned or taken as given, then the posterior is found, then what isn't known is put beside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.graph import Graph, build_graph
+from npvi.inference import Data, Start
+from npvi.inference.stochastic import SGD
+from npvi.learning.learner import Learned, learn
+from npvi.learning.objective import Model
+from npvi.learning.start import in_units_of_data, starting_model
+from npvi.learning.table import Table
+from npvi.likelihoods import Poisson
+from npvi.likelihoods.families.rates import Rates, typical_count
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.model.canonical import canonical_rows, naming_rows
+from npvi.model.fitted import Fitted, Interrupted
+from npvi.model.hyper import settle
+from npvi.model.inferring import Clock, Task, fitted_at, not_converged
+from npvi.model.linear_part import LinearPart, linear_part
+from npvi.model.spec import Spec
+from npvi.priors.low_rank.inducing import choose_inducing
+from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Structure
+from npvi.runtime import progress
+from npvi.runtime.warn import warn
+
+__all__ = ["constant_precision", "fit", "rows_of_fit"]
+
+#: standard deviation of the constant where all counts are 0, which otherwise would have no end
+_NEVER = 3.0
+#: standard deviation of the coefficient of a standardised covariate, in units of f: by default, and where it is flat
+_WEAK, _FLAT = 5.0, 1e4
+#: the same of counts, whose flat prior is a proper one: covariates that tell zeros from the rest have no other end
+_FLAT_OF_COUNTS = 10.0
+#: standard deviation of the constant of rates whose zeros may have other reasons
+_FLAT_OF_RATES = 20.0
+#: the nugget where none is given and nothing is learned
+_NUGGET = 1e-4
+
+
+def fit(spec: Spec, X: NDArray[np.float64], data: Data, previous: Fitted | None = None) -> Fitted:
+    """The model with its numbers, learned or given, and its posterior.
+
+    Parameters
+    ----------
+    spec : what is fitted.
+    X : (N, d) inputs, all columns.
+    data : the responses, as `Spec.data` makes them.
+    previous : fitted to the same rows; lends its graph, where that is the same, and its posterior as a start.
+
+    Raises
+    ------
+    Interrupted
+        At Ctrl-C, once there is a posterior; it has the last good state.
+
+    Examples
+    --------
+    >>> from npvi.kernels import RBF
+    >>> X = np.linspace(0.0, 6.0, 30)[:, None]
+    >>> spec = Spec(RBF(), Poisson(), np.arange(1), learn=False)
+    >>> fitted = fit(spec, X, spec.data(np.arange(30) % 3, {}))
+    >>> fitted.info["converged"], fitted.prior.graph.n_neighbors
+    (True, 20)
+    """
+    task = _task(spec, X, data)
+    _warn_about(task)
+    with naming_rows(task.rows):
+        clock = Clock()
+        chosen = _learned(task) if spec.learn else _as_given(task, previous)
+        learned = chosen.learned
+        clock.lap("graph" if learned is None else "learn")
+        fitted = fitted_at(task, chosen.model, chosen.graph, chosen.start, clock, given=learned is None)
+    if learned is not None:
+        more = {"learning": learned.info, "at_bound": learned.info["at_bound"]}
+        fitted = replace(fitted, info={**fitted.info, **more})
+    info = fitted.info
+    if info["interrupted"]:
+        raise Interrupted(
+            f"fit interrupted after {info['n_iter']} iterations; the model holds the last good state, which hasn't "
+            "converged",
+            fitted,
+        )
+    try:
+        if learned is not None and learned.second is not None:
+            other = _companion(spec, learned.second)
+            companion = fit(other, X, replace(data, likelihood=other.likelihood))
+            fitted = replace(fitted, companion=companion, companion_weight=learned.weight)
+        if learned is not None:
+            with naming_rows(task.rows):
+                fitted = settle(fitted, task, learned)
+            clock.lap("hyper")
+    except KeyboardInterrupt as stop:
+        raise Interrupted(str(stop), fitted) from None
+    if not info["converged"] and spec.method != "npvi-nn":  # which says by itself how far it is
+        warn(not_converged(info, spec.max_iter))
+    return fitted
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The model whose posterior is wanted, its graph, where to start, and how it was learned, if it was."""
+
+    model: Model
+    graph: Graph
+    start: Start | None
+    learned: Learned | None = None
+
+
+def _task(spec: Spec, X: NDArray[np.float64], data: Data) -> Task:
+    rows = rows_of_fit(spec, X, data)
+    X, data = X[rows], data.take(rows)
+    part = linear_part(X, spec.names, spec.coords, spec.mean, data.weight)
+    table = Table(part.places(X), data, part.basis(X))
+    return Task(spec, table, rows, part, _coefficient_precision(spec, part, data))
+
+
+def _warn_about(task: Task) -> None:
+    """Warn about inputs that never change, and about responses that say nothing of a constant mean."""
+    X, names = task.table.X, task.spec.names
+    constant = np.flatnonzero((X[0] == X).all(axis=0)) if len(X) > 1 else np.zeros(0, np.int64)
+    if len(constant):
+        columns = task.part.coords[constant[:5]]
+        which = ", ".join(str(column) if names is None else names[column] for column in columns)
+        warn(f"input column {which} is constant in the training data: it cannot say anything about y; leave it out")
+    if task.part.constant and task.table.data.one_sided:
+        warn(
+            "all counts are 0, or all are as large as can be: how rare the others are can't be known, so the constant "
+            f"mean (of log or logit) has a prior of mean 0 and standard deviation {_NEVER:g}"
+        )
+
+
+def rows_of_fit(spec: Spec, X: NDArray[np.float64], data: Data) -> NDArray[np.int64]:
+    """The caller's row of each row of a fit: as they are only where the caller says what their order is."""
+    asked = not isinstance(spec.order, str) or spec.order == "given"
+    return np.arange(len(X)) if asked else canonical_rows(X, data)
+
+
+def _coefficient_precision(spec: Spec, part: LinearPart, data: Data) -> NDArray[np.float64]:
+    """Of the prior of the mean's coefficients.
+
+    A scale in numbers is for covariates as they came, "weak" and None for the standardised ones that the basis has.
+    """
+    precision = np.zeros(len(part.names))
+    if part.constant:
+        precision[0] = constant_precision(data)
+    given = spec.coefficient_scale
+    if given in ("weak", None):
+        support = data.likelihood.support
+        flat = _FLAT_OF_COUNTS if support.discrete or support.atom is not None else _FLAT
+        scale = (flat if given is None else _WEAK) * data.latent_unit * np.ones(len(part.scale))
+    else:
+        scale = given * part.scale
+    precision[int(part.constant) :] = scale**-2.0
+    return precision
+
+
+def constant_precision(data: Data) -> float:
+    """Of the prior of the constant, which is flat, unless nothing says where it is.
+
+    >>> [constant_precision(Data(Poisson(), np.array(y))) > 0.0 for y in ([0.0, 2.0], [0.0, 0.0])]
+    [False, True]
+    """
+    if data.one_sided:
+        return _NEVER**-2
+    if isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
+        # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
+        return _FLAT_OF_RATES**-2
+    return 0.0
+
+
+def _learned(task: Task) -> _Chosen:
+    """Learn the numbers of the model."""
+    spec, table, data = task.spec, task.table, task.table.data
+    likelihood = data.likelihood
+    other: Rates | None = None
+    counted = table if data.weight is None else table.take(np.flatnonzero(data.weight > 0.0))
+    seen = counted.data if len(counted) else data
+    if "likelihood" in spec.named:
+        likelihood = likelihood.replace(**likelihood.initial_parameters(seen.y, **seen.row))
+        if isinstance(likelihood, Rates) and spec.prior not in LOW_RANK:
+            knee = typical_count(seen.y, seen.row.get("exposure", 1.0))
+            other = likelihood.replace(link="softplus", knee=knee)
+    named = "kernel" in spec.named
+    X = counted.X if len(counted) else table.X
+    first = starting_model(spec.kernel, named, spec.nugget, likelihood, X, seen.y, seen.row)
+    first = replace(first, structure=_structure(task, first), coefficient_precision=task.coefficient_precision)
+    other_start = None if named else in_units_of_data(first, spec.said, X, seen.y, seen.row)
+    if other_start is not None and other_start.named() == first.named():
+        other_start = None
+    other_link = None
+    if other is not None:  # the units of f are its own
+        precision = _coefficient_precision(spec, task.part, replace(data, likelihood=other))
+        other_link = replace(first, likelihood=other, coefficient_precision=precision)
+    learned = learn(
+        table,
+        first,
+        spec.said,
+        lambda points: _graph(task, points),
+        lambda **numbers: progress.report("learn", **numbers),
+        weak=spec.hyperprior == "weak",
+        other_link=other_link,
+        other_start=other_start,
+    )
+    return _Chosen(learned.model, learned.graph, learned.start, learned)
+
+
+def _as_given(task: Task, previous: Fitted | None) -> _Chosen:
+    """Take the numbers as they are; `previous` may lend its graph and its posterior."""
+    spec, table = task.spec, task.table
+    nugget = _NUGGET if spec.nugget is None else spec.nugget
+    given = Model(spec.kernel, nugget, table.data.likelihood)
+    given = replace(given, structure=_structure(task, given), coefficient_precision=task.coefficient_precision)
+    coordinates = spec.kernel.coordinates(table.X)
+    if previous is None or not _same_graph(previous, spec, coordinates):
+        return _Chosen(given, _graph(task, coordinates), None)
+    return _Chosen(given, previous.prior.graph, previous.start)
+
+
+def _structure(task: Task, first: Model) -> Structure:
+    """How the process is approximated; inducing points are chosen here, once, and held while learning."""
+    spec = task.spec
+    if spec.prior not in LOW_RANK:
+        return NearestNeighbors()
+    if spec.learn and isinstance(first.likelihood, Softmax):
+        raise ValueError(
+            f"with prior={spec.prior!r} nothing can be learned from three or more labels: pass learn=False with a "
+            "kernel of your own, learn='grid', or prior='nngp'"
+        )
+    if spec.prior == "nystrom" and first.nugget == 0.0:
+        raise ValueError(
+            "prior='nystrom' needs a positive nugget, because without one its covariance is singular; got 0. Leave "
+            "nugget out, give one such as 1e-4, or use prior='fitc'"
+        )
+    points = choose_inducing(spec.inducing, spec.n_inducing, first.kernel, task.table.X, spec.seed)
+    return InducingPoints(spec.prior, points)
+
+
+def _graph(task: Task, coordinates: NDArray) -> Graph:
+    """The graph of some of the rows, or of all."""
+    spec, n = task.spec, len(coordinates)
+    k = spec.neighbors(len(task.table), coordinates.shape[1])
+    if k >= n > 1 and spec.n_neighbors == k:
+        warn(f"n_neighbors is {k} but there are only {n} points: using {n - 1}")
+    progress.report("graph", points=n)
+    order = spec.order
+    if not isinstance(order, str) and n < len(task.table):  # learning looks at some of the rows
+        order = "maximin"
+    return build_graph(coordinates, k, rule=spec.rule, order=order, seed=spec.seed).packed()
+
+
+def _same_graph(fitted: Fitted, spec: Spec, coordinates: NDArray) -> bool:
+    """Whether `spec` would get the graph of `fitted`: same rule and order, same neighbours (up to a common scale)."""
+    if fitted.spec.neighbors(*coordinates.shape) != spec.neighbors(*coordinates.shape):
+        return False
+    names = ("rule", "order", "seed")
+    if any(not np.array_equal(getattr(fitted.spec, name), getattr(spec, name)) for name in names):
+        return False
+    mine, theirs = fitted.model.kernel.coordinates(fitted.prior.X), coordinates[fitted.prior.graph.order]
+    if mine.shape != theirs.shape:
+        return False
+    scale = np.abs(mine).max() / max(np.abs(theirs).max(), np.finfo(float).tiny)
+    return bool(np.allclose(mine, theirs * scale, rtol=1e-12, atol=0.0))
+
+
+def _companion(spec: Spec, second: Learned) -> Spec:
+    """The second model that was learned, to be fitted on the same rows at the numbers it was found to have."""
+    model = second.model
+    changed: dict[str, Any] = {"kernel": model.kernel, "nugget": model.nugget, "likelihood": model.likelihood}
+    if isinstance(model.structure, InducingPoints):  # those it was learned with
+        changed["inducing"] = model.structure.points
+    if isinstance(spec.optimizer, SGD):
+        changed["optimizer"] = spec.optimizer.for_companion()
+    return replace(spec, learn=False, said={}, named=frozenset(), **changed)

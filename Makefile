@@ -44,7 +44,8 @@ bench-peers: $(VENV)/.ready-bench ## the same data through today's software, int
 reproduce: $(READY) ## the paper's tables and figures on real data, into results/: days; stop it and it goes on later
 	$(BIN)/npvi reproduce all
 
-docs: $(VENV)/.ready-docs ## API pages into site/
+docs: $(VENV)/.ready-docs ## API pages into site/, the guide's tables
+	$(BIN)/python tools/tables.py
 	$(BIN)/pdoc --docformat numpy --math --output-directory site npvi
 
 clean: ## remove .venv, caches and everything built

@@ -1,6 +1,7 @@
 """Every likelihood of the library beside its log-density by SciPy, and data to try it on.
 
-Each has all the extras that it takes. Of the links, which are the same functions for all, every one is here once.
+Each has all the extras that it takes. Of the links, which are the same functions for all, every one is here once. One
+that isn't written down here stands beside its own formula, which `tests/contracts` looks at.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
 from npvi.likelihoods import (
+    LIKELIHOODS,
     Bernoulli,
     Beta,
     BetaBinomial,
@@ -36,6 +39,7 @@ from npvi.likelihoods import (
     ZeroInflatedNegativeBinomial,
     ZeroInflatedPoisson,
 )
+from npvi.runtime.precision import float64
 from tests.support import oracle
 
 
@@ -179,3 +183,19 @@ NOISES = {
         draw=lambda rng, f: rng.logistic(f, 0.3),
     ),
 }
+
+
+def of_its_own(likelihood):
+    """The likelihood's own log p(y | f), for arrays."""
+
+    def log_density(y, f, **row):
+        names, given = list(row), np.broadcast_arrays(y, f, *row.values())
+        one = jax.vmap(lambda y, f, *extras: likelihood.log_prob(y, f, **dict(zip(names, extras))))
+        with float64():
+            return np.asarray(one(*(array.ravel() for array in given))).reshape(given[0].shape)
+
+    return log_density
+
+
+written_down = {type(noise.likelihood) for noise in NOISES.values()}
+NOISES |= {name: Noise(kind(), of_its_own(kind())) for name, kind in LIKELIHOODS.items() if kind not in written_down}

@@ -15,6 +15,7 @@ from npvi.kernels.stationary import Stationary
 
 __all__ = [
     "EARTH_RADIUS",
+    "KERNELS",
     "RBF",
     "Constant",
     "Custom",

@@ -32,6 +32,7 @@ from npvi.likelihoods.registry import LIKELIHOODS, as_likelihood
 from npvi.likelihoods.support import Support
 
 __all__ = [
+    "LIKELIHOODS",
     "Bernoulli",
     "Beta",
     "BetaBinomial",

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export NPVI_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench bench-peers reproduce docs clean
+.PHONY: help demo test lint types campaign bench bench-peers reproduce docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ lint: $(READY) ## style and common mistakes (ruff), and what may import what (im
 types: $(READY) ## type check (mypy)
 	$(BIN)/mypy
 
+campaign: $(READY) ## search for surprises: bad input, damaged files, signals, random problems (SEED=, MINUTES=, PARTS=)
+	$(BIN)/python -m campaign $(PARTS) --minutes $(or $(MINUTES),20) $(if $(SEED),--seed $(SEED))
+
 bench: $(READY) ## measured figures: speed, scores, calibration (NPVI_DATA names the data folder)
 	$(BIN)/python -m benchmarks
 
@@ -50,4 +53,4 @@ docs: $(VENV)/.ready-docs ## API pages into site/, the guide's tables
 
 clean: ## remove .venv, caches and everything built
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache site dist results
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks campaign -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,208 @@
+"""Files from strangers: models, recognizers, checkpoints; one thing altered and the checksum right again, or damaged.
+
+Reading may refuse with the error of that kind of file, or give what predicts finite numbers; in little memory and time.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.support import model_files
+
+import npvi
+from campaign import subjects
+from campaign.cases import Case, Surprise, check
+from campaign.judging import check_finite, watched
+
+__all__ = ["SECONDS", "SHARES", "case", "count"]
+
+SECONDS = 20.0
+SHARES: dict[str, float] = {}
+
+#: models among which to choose, and how often for one of the other files
+_MODELS = (
+    "gaussian",
+    "poisson",
+    "binomial",
+    "paper",
+    "fitc",
+    "labels",
+    "varying_noise",
+    "pipeline",
+    "integrated",
+    "network",
+)
+_OTHERS = {3: "recognizer", 13: "checkpoint"}  # of twenty
+
+
+def count() -> int:
+    return 3000
+
+
+def case(seed: int, number: int) -> Case:
+    rng = np.random.default_rng([seed, number])
+    kind = _OTHERS.get(number % 20, _MODELS[rng.integers(len(_MODELS))])
+    path = Path(tempfile.mkdtemp(prefix="npvi-campaign-")) / "file"
+    said, whole = _write(kind, path, rng)
+    return Case(f"{kind}: {said}", lambda: _run(kind, path, whole))
+
+
+def _write(kind: str, path: Path, rng: np.random.Generator) -> tuple[str, bool]:
+    """Write the file; what was done to it, and whether it is whole."""
+    damaged = rng.uniform() < 0.2
+    if kind in _OTHERS.values():
+        content = _recognizer() if kind == "recognizer" else _checkpoint()
+        if not damaged:
+            said, content = _altered_zip(content, rng)
+            path.write_bytes(content)
+            return said, True
+        path.write_bytes(content)
+    elif damaged:
+        model_files.write(path, *_contents(kind))
+    else:
+        metadata, arrays, said = model_files.mutated(*_contents(kind), rng)
+        model_files.write(path, metadata, arrays)
+        return said, True
+    said, content = _damaged(path.read_bytes(), rng)
+    path.write_bytes(content)
+    return said, kind in _OTHERS.values()  # a zip has no checksum over all of it
+
+
+def _damaged(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
+    at = int(rng.integers(len(content)))
+    what = rng.integers(4)
+    if what == 0:
+        return f"cut off after {at} of {len(content)} bytes", content[:at]
+    if what == 1:
+        return "more at its end", content + bytes(rng.integers(256, size=1 + at % 100, dtype=np.uint8))
+    changed = bytearray(content)
+    if what == 2:
+        changed[at] ^= 1 << rng.integers(8)
+        return f"a bit of byte {at} turned", bytes(changed)
+    changed[at : at + 4096] = bytes(len(changed[at : at + 4096]))
+    changed[-1] ^= 1  # where they were zeros
+    return f"zeros from byte {at}", bytes(changed)
+
+
+def _altered_zip(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
+    """An npz with one array or one entry of its JSON different, or deflated."""
+    with np.load(io.BytesIO(content)) as file:
+        arrays = dict(file)
+    text = next(name for name, array in arrays.items() if array.dtype.kind == "U")
+    about = json.loads(str(arrays.pop(text)))
+    what = rng.uniform()
+    if what < 0.1:
+        return "deflated, with zeros of 512 MiB", _deflated(arrays | {text: np.array(json.dumps(about))})
+    about, arrays, said = model_files.mutated(about, arrays, rng)
+    buffer = io.BytesIO()
+    np.savez(buffer, **{text: np.array(json.dumps(about))}, **arrays)  # type: ignore[arg-type]
+    return said, buffer.getvalue()
+
+
+def _deflated(arrays: dict[str, np.ndarray]) -> bytes:
+    """A small file that is large when it is read."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        for number, (name, array) in enumerate(arrays.items()):
+            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                if number == 0:
+                    header = {"descr": "<f8", "fortran_order": False, "shape": (2**26,)}
+                    np.lib.format.write_array_header_1_0(member, header)
+                    for _ in range(2**9):
+                        member.write(bytes(2**20))
+                else:
+                    np.lib.format.write_array(member, array)
+    return buffer.getvalue()
+
+
+def _run(kind: str, path: Path, whole: bool) -> str:
+    from npvi.amortized import RecognizerError
+    from npvi.io.archive import ModelFileError
+    from npvi.runtime.checkpoints import CheckpointError
+
+    reading: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+        "recognizer": (RecognizerError, lambda: npvi.Recognizer.load(path)),
+        "checkpoint": (CheckpointError, lambda: _trained(path)),
+    }
+    refuses, read = reading.get(kind, (ModelFileError, lambda: npvi.load(path)))
+    with watched():
+        try:
+            model = read()
+        except refuses as error:
+            check(str(path) in str(error), f"the error doesn't say which file: {error}")
+            return "refused"
+        except Exception as error:
+            raise Surprise(f"reading ends in {type(error).__name__}: {error!s:.300}") from error
+    check(whole, "a damaged file was read")
+    try:
+        with watched():
+            if kind == "recognizer":  # whose weights may be any
+                model = subjects.small("poisson", method="npvi-nn", network=model)
+                model.fit(subjects.data()["X"], subjects.data()["counts"])
+            _use(model)
+    except RecognizerError:  # of another noise, or other inputs
+        return "refused"
+    except Surprise:
+        raise
+    except Exception as error:
+        raise Surprise(f"it is read, and then predicting ends in {type(error).__name__}: {error!s:.300}") from error
+    return "worked"
+
+
+def _use(model: Any) -> None:
+    X = np.random.default_rng(0).uniform(size=(5, model.n_features_in_))
+    if hasattr(model, "feature_names_in_"):
+        import pandas as pd
+
+        X = pd.DataFrame(X, columns=model.feature_names_in_)
+    with warnings.catch_warnings():  # of exposure and trials that aren't given
+        warnings.filterwarnings("ignore", "the model was fitted with")
+        dist = model.predict_dist(X)
+        check_finite(dist if hasattr(dist, "mean") else dist.probabilities)
+        check_finite(model.predict(X))
+        repr(model)
+
+
+@functools.cache
+def _contents(kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    data = subjects.data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if kind == "integrated":
+            model = subjects.small(learn=True, hyper="integrate", kernel="matern").fit(data["X"], data["y"])
+        elif kind == "network":
+            network = npvi.amortized.pretrained(npvi.likelihoods.Poisson())
+            model = subjects.small("poisson", method="npvi-nn", network=network).fit(data["X"], data["counts"])
+        else:
+            model = subjects.model_named(kind)
+    return model_files.contents(model, {"target": "n"})
+
+
+@functools.cache
+def _recognizer() -> bytes:
+    return Path(subjects.recognizer_file()).read_bytes()
+
+
+@functools.cache
+def _checkpoint() -> bytes:
+    path = subjects.folder() / "checkpoint"
+    _trained(path, 2)
+    return path.read_bytes()
+
+
+def _trained(path: Path, epochs: int = 3) -> Any:
+    from npvi import SGD
+
+    model = subjects.small("poisson", method="npvi", optimizer=SGD(epochs=epochs, batch_size=16, checkpoint=path))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning)  # so few epochs don't converge
+        return model.fit(subjects.data()["X"], subjects.data()["counts"])

@@ -1,0 +1,270 @@
+"""Random small problems: fits and predictions of any likelihood, kernel, size, method, prior and mean.
+
+Predictions must be finite, bounds must not fall, and all that a predictive distribution says of a response must agree.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from campaign.cases import Case, Surprise, check
+from campaign.judging import watched
+
+__all__ = ["SECONDS", "SHARES", "case", "count"]
+
+SECONDS = 60.0
+SHARES = {"did not converge": 0.01}
+
+#: few sizes, so that most problems find their programs compiled
+_SIZES = (1, 2, 3, 7, 30, 60, 80)
+_SIZE_SHARES = (0.03, 0.03, 0.04, 0.1, 0.35, 0.35, 0.1)
+_KERNELS = (
+    "matern",
+    "matern12",
+    "matern32",
+    "matern52",
+    "rbf",
+    "rational_quadratic",
+    "periodic",
+    "linear",
+    "sum",
+    "product",
+)
+#: draws of responses, and standard errors that their share below a number, or their mean, may be off
+_DRAWS, _ERRORS = 400, 6.0
+
+
+def count() -> int:
+    return 1000
+
+
+def case(seed: int, number: int) -> Case:
+    rng = np.random.default_rng([seed, number])
+    settings, data = _problem(rng, number)
+    said = {name: value for name, value in settings.items() if name != "random_state"}
+    n, d = data["X"].shape
+    with_ = ", ".join(name for name in data if name not in ("X", "y", "f"))
+    what = f"{n} rows of {d} columns{', with ' + with_ if with_ else ''}; {said}"
+    return Case(what, lambda: _run(settings, data))
+
+
+def _problem(rng: np.random.Generator, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of a model, and data that could have come from one like it."""
+    from npvi.likelihoods.registry import LIKELIHOODS
+
+    families = [*LIKELIHOODS, "classes"]
+    family = families[number % len(families)]  # each as often as the others
+    n, d = int(rng.choice(_SIZES, p=_SIZE_SHARES)), int(rng.choice([1, 2, 2, 3]))
+    X = rng.uniform(size=(n, d)) * 10.0 ** rng.uniform(-2.0, 3.0)
+    if n > 3 and rng.uniform() < 0.2:  # some rows at one place
+        X[rng.integers(n, size=n // 4)] = X[0]
+    waves = rng.normal(size=(d, 3)) * rng.uniform(0.5, 4.0) / max(np.ptp(X), 1e-9)
+    f = rng.uniform(0.2, 1.5) * np.sin(X @ waves).sum(axis=1) + rng.uniform(-1.0, 2.0)
+    data: dict[str, Any] = {"X": X, "f": f}
+    data |= _responses(rng, family, f)
+    if rng.uniform() < 0.2:
+        data["sample_weight"] = rng.choice([0.0, 0.5, 1.0, 3.0], n, p=[0.1, 0.2, 0.5, 0.2])
+        data["sample_weight"][0] = 1.0
+    method = str(rng.choice(["full", "full", "full", "npvi", "npvi-nn"]))
+    settings: dict[str, Any] = {
+        "likelihood": family,
+        "kernel": str(rng.choice(_KERNELS)),
+        "method": method,
+        "prior": str(rng.choice(["nngp", "nngp", "nngp", "fitc", "nystrom"])) if method == "full" else "nngp",
+        "mean": str(rng.choice(["constant", "constant", "zero", "linear"])),
+        "n_neighbors": "auto" if rng.uniform() < 0.5 else int(rng.choice([1, 5, 20])),
+        "learn": bool(rng.uniform() < 0.3),
+        "nugget": None if rng.uniform() < 0.5 else float(10.0 ** rng.uniform(-4.0, 0.0)),
+        "order": str(rng.choice(["maximin", "maximin", "grid", "random"])),
+        "rule": str(rng.choice(["nearest", "nearest", "paper"])),
+        "random_state": int(rng.integers(100)),
+    }
+    if settings["prior"] != "nngp":
+        settings["n_inducing"] = int(rng.choice([1, 7, 30]))
+    if settings["prior"] == "nystrom" and settings["nugget"] is None:
+        settings["nugget"] = 0.1
+    if not settings["learn"]:
+        settings["length_scale"] = float(np.ptp(X) * 10.0 ** rng.uniform(-1.5, 0.5)) or 1.0
+    return settings, data
+
+
+def _responses(rng: np.random.Generator, family: str, f: np.ndarray) -> dict[str, Any]:
+    """y of a family given f, and what it takes per row."""
+    n, mean, share = len(f), np.exp(f), special.expit(f)
+    row: dict[str, np.ndarray] = {}
+    if rng.uniform() < 0.5:
+        if family in ("poisson", "negative_binomial", "zero_inflated_poisson", "hurdle_poisson", "tweedie"):
+            row["exposure"] = rng.uniform(0.2, 5.0, n)
+        if family in ("gaussian", "lognormal"):
+            row["noise_variance"] = rng.uniform(0.01, 0.5, n)
+    mean = mean * row.get("exposure", 1.0)
+    if family in ("binomial", "beta_binomial"):
+        row["trials"] = rng.integers(1, 13, n).astype(float)
+        return {"y": rng.binomial(row["trials"].astype(int), share).astype(float), **row}
+    if family in ("censored_gaussian", "censored_lognormal"):
+        row["censored"] = rng.choice([-1.0, 0.0, 1.0], n, p=[0.1, 0.8, 0.1])
+    noisy = f + 0.3 * rng.standard_normal(n)
+    if family == "classes":
+        labels = np.array(["a", "b", "c", "d"][: 2 if rng.uniform() < 0.5 else 4])
+        return {"y": labels[np.digitize(noisy, np.linspace(-1.0, 2.0, len(labels) - 1))]}
+    if family in ("gaussian", "laplace", "student_t", "censored_gaussian"):
+        y = noisy * 10.0 ** rng.uniform(-3.0, 4.0)
+    elif family in ("lognormal", "censored_lognormal"):
+        y = np.exp(noisy)
+    elif family in ("gamma", "exponential", "weibull"):
+        y = rng.gamma(2.0, mean / 2.0) + 1e-9
+    elif family == "beta":
+        y = np.clip(rng.beta(5.0 * share, 5.0 * (1.0 - share)), 1e-6, 1.0 - 1e-6)
+    elif family == "bernoulli":
+        y = (rng.uniform(size=n) < share).astype(float)
+    elif family == "ordinal":
+        y = np.digitize(noisy, [0.0, 1.0]).astype(float)
+    elif family == "tweedie":
+        y = np.where(rng.uniform(size=n) < 0.3, 0.0, rng.gamma(2.0, mean / 2.0))
+    else:  # counts
+        y = rng.poisson(mean * (rng.uniform(size=n) < 0.8)).astype(float)
+    return {"y": y, **row}
+
+
+def _model(settings: dict[str, Any]) -> Any:
+    """The estimator that settings stand for."""
+    import npvi
+    from npvi import kernels
+    from npvi.kernels.registry import KERNELS
+
+    rest = {name: value for name, value in settings.items() if name not in ("likelihood", "length_scale")}
+    if "length_scale" in settings or rest["kernel"] in ("sum", "product"):  # one with numbers of its own
+        scale = settings.get("length_scale", 1.0)
+        objects: dict[str, Callable[[], Any]] = {
+            "sum": lambda: kernels.RBF(scale) + kernels.Matern12(scale, 0.3),
+            "product": lambda: kernels.Matern32(scale) * kernels.RationalQuadratic(3.0 * scale),
+            "periodic": lambda: kernels.Periodic(scale, 2.0 * scale),
+            "linear": lambda: kernels.Linear(0.5 / scale**2) + kernels.Constant(0.5),
+        }
+        rest["kernel"] = objects.get(rest["kernel"], lambda: KERNELS[rest["kernel"]](scale))()
+    if settings["likelihood"] == "classes":
+        return npvi.GPClassifier(**rest)
+    return npvi.GPRegressor(settings["likelihood"], **rest)
+
+
+def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
+    X, y = data["X"], data["y"]
+    row = {name: values for name, values in data.items() if name not in ("X", "y", "f", "sample_weight")}
+    Z = np.vstack([X[:5], X.mean(axis=0), X[0] + 0.7 * np.ptp(X, axis=0)])
+    new = {name: np.resize(values, len(Z)) for name, values in row.items() if name != "censored"}
+    if settings["likelihood"] == "classes" and len(np.unique(y)) < 2:
+        return "left out"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            model = _model(settings).fit(X, y, data.get("sample_weight"), **row)
+            dist = model.predict_dist(Z, **new)
+        except (ValueError, TypeError) as error:
+            return _refusal(error)
+    messages = [str(warning.message) for warning in said]
+    with watched():
+        for warning in said:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    _check_bound(model)
+    if settings["likelihood"] == "classes" and not hasattr(dist, "quantile"):
+        _check_probabilities(dist)
+    else:
+        _check_distribution(dist, row)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = _model(settings).fit(X, y, data.get("sample_weight"), **row).predict_dist(Z, **new)
+    for name in ("latent_mean", "latent_var"):
+        if hasattr(dist, name):
+            check(np.array_equal(getattr(dist, name), getattr(again, name)), f"{name} of a second fit is another")
+    if any("converge" in message for message in messages):
+        return "did not converge"
+    return "worked"
+
+
+def _refusal(error: Exception) -> str:
+    """Data that were drawn from the model may be refused for few reasons."""
+    text = str(error)
+    if "positive definite" in text and "nugget" in text:
+        return "refused: nugget"
+    raise Surprise(f"a problem that is fine was refused: {type(error).__name__}: {text}") from error
+
+
+def _check_bound(model: Any) -> None:
+    trace = np.asarray(model.fit_info_.get("elbo", [model.elbo_]), dtype=float)
+    check(bool(np.isfinite(trace).all()) and math.isfinite(model.elbo_), f"a bound is not finite: {trace}")
+    falls = (trace[:-1] - trace[1:]) / np.maximum(1.0, np.abs(trace[:-1]))
+    check(len(falls) == 0 or falls.max() < 1e-6, f"the bound falls by {max(falls, default=0):.2g} of itself: {trace}")
+
+
+def _check_probabilities(dist: Any) -> None:
+    shares = np.asarray(dist.probabilities if hasattr(dist, "probabilities") else dist.mean)
+    check(bool(np.isfinite(shares).all()), f"probabilities are not finite: {shares}")
+    check(bool(((shares >= 0.0) & (shares <= 1.0)).all()), f"probabilities beyond 0 and 1: {shares}")
+    check(np.allclose(shares.sum(axis=-1), 1.0, atol=1e-6), f"probabilities that don't sum to 1: {shares}")
+
+
+def _check_distribution(dist: Any, row: dict[str, np.ndarray]) -> None:
+    """Moments, quantiles, distribution function, density and draws tell of one distribution."""
+    with watched():
+        mean, var = dist.mean, dist.var
+        for name, values in {"latent_mean": dist.latent_mean, "latent_var": dist.latent_var, "mean": mean}.items():
+            check(bool(np.isfinite(values).all()), f"{name} is not finite: {values}")
+        # a Student t whose degrees of freedom are 2 or fewer has no variance
+        heavy = type(dist.likelihood).__name__ == "StudentT" and float(np.asarray(dist.likelihood.df)) <= 2.0
+        check(heavy or bool((np.isfinite(var) & (var >= 0.0)).all()), f"a variance is negative or not finite: {var}")
+        levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+        quantiles = dist.quantile(levels)
+        check(bool(np.isfinite(quantiles).all()), f"a quantile is not finite: {quantiles}")
+        check(bool((np.diff(quantiles, axis=0) >= 0.0).all()), f"quantiles cross: {quantiles}")
+        discrete = dist.likelihood.support.discrete
+        step = 1.0 if discrete else 0.0
+        for level, quantile in zip(levels, quantiles):
+            at, below = dist.cdf(quantile), dist.cdf(quantile - step)
+            atom = dist.likelihood.support.atom
+            exact = np.full(len(at), not discrete) & (quantile != (math.nan if atom is None else atom))
+            check(bool((at >= level - 1e-4).all()), f"cdf(quantile({level})) = {at}")
+            check(bool((at <= level + 1e-4)[exact].all()), f"cdf(quantile({level})) = {at}")
+            if discrete:
+                check(bool((below <= level + 1e-4).all()), f"cdf(quantile({level}) - 1) = {below}")
+        _check_density(dist, quantiles, discrete)
+        _check_draws(dist, mean, var, quantiles[2], heavy)
+
+
+def _check_density(dist: Any, quantiles: np.ndarray, discrete: bool) -> None:
+    """The density is the derivative of the distribution function, and a probability its step."""
+    if hasattr(dist.likelihood, "censored") or type(dist.likelihood).__name__.startswith("Censored"):
+        return  # log_prob is that of what was seen
+    if discrete:
+        middle = quantiles[2]
+        expected, got = dist.cdf(middle) - dist.cdf(middle - 1.0), np.exp(dist.log_prob(middle))
+        what = f"P(Y = {middle}) is {got}, by steps of the cdf {expected}"
+        check(np.allclose(expected, got, rtol=1e-3, atol=1e-5), what)
+        return
+    low, high = dist.quantile([0.45, 0.55])  # near enough for few nodes, whatever the shape
+    if dist.likelihood.support.atom is not None or not (high > low).all():
+        return
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    density = [np.exp(dist.log_prob(low + 0.5 * (high - low) * (z + 1.0))) for z in nodes]
+    got = 0.5 * (high - low) * np.einsum("k,kn->n", weights, np.array(density))
+    expected = dist.cdf(high) - dist.cdf(low)
+    what = f"the density integrates to {got} from {low} to {high}, where the cdf rises by {expected}"
+    check(np.allclose(got, expected, rtol=5e-3), what)
+
+
+def _check_draws(dist: Any, mean: np.ndarray, var: np.ndarray, median: np.ndarray, heavy: bool) -> None:
+    draws = dist.sample(_DRAWS, seed=0)
+    check(bool(np.isfinite(draws).all()), "a draw is not finite")
+    check(np.array_equal(draws, dist.sample(_DRAWS, seed=0)), "the same seed draws something else")
+    share, expected = (draws <= median).mean(axis=0), dist.cdf(median)
+    error = np.sqrt(np.maximum(expected * (1.0 - expected), 1e-3) / _DRAWS)
+    off = np.abs(share - expected) / error
+    check(bool((off < _ERRORS).all()), f"{share} of draws are below the median, where the cdf is {expected}")
+    usual = draws.std(axis=0) > 0.2 * np.sqrt(var)  # tails that 400 draws don't see have most of the variance
+    off = np.abs(draws.mean(axis=0) - mean) / np.sqrt(np.maximum(var, 1e-300) / _DRAWS)
+    check(heavy or bool((off < _ERRORS)[usual].all()), f"draws have the mean {draws.mean(axis=0)}, not {mean}")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from npvi.checks import POSITIVE, Kind, check_number, is_number
 from npvi.runtime.lazy import jax, when_jax_is_there
 
 __all__ = [
@@ -23,10 +24,10 @@ __all__ = [
     "Parametrised",
     "PenalisedComplexity",
     "bounded",
-    "check_count",
     "check_mapping",
     "check_positive",
     "fixed",
+    "inside",
     "map_numbers",
     "pc",
     "positive",
@@ -46,6 +47,10 @@ class Interval:
     upper: float = math.inf
     increasing: bool = False
 
+
+#: an end of what a parameter may be, and a probability
+_END = Kind("a number, or infinite", lambda value: value == value)
+_INSIDE_SHARE = Kind("between 0 and 1", lambda value: 0.0 < value < 1.0)
 
 POSITIVE_NUMBER = Interval(0.0)
 REAL_NUMBER = Interval()
@@ -85,7 +90,7 @@ class Parameter:
 
     Attributes
     ----------
-    value : the start, a number or a vector.
+    value : the start, a number or a vector; outside the bounds it is the nearer one.
     fixed : whether learning leaves it alone.
     lower, upper : bounds, inside the parameter's own domain.
     prior : mean and standard deviation of its logarithm (of itself, where it may be negative), a
@@ -103,6 +108,16 @@ class Parameter:
     upper: float = math.inf
     prior: tuple[float, float] | PenalisedComplexity | None = None
 
+    def __post_init__(self) -> None:
+        if self.prior is None or isinstance(self.prior, PenalisedComplexity):
+            return
+        words = "prior must be None, or two numbers: a mean and a positive standard deviation"
+        if not isinstance(self.prior, tuple | list) or len(self.prior) != 2:
+            raise ValueError(f"{words}; got {self.prior!r}")
+        mean, deviation = self.prior
+        if not (is_number(mean) and is_number(deviation, POSITIVE)):
+            raise ValueError(f"{words}; got {self.prior!r}")
+
 
 def fixed(value: Any) -> Parameter:
     """`value`, not to be learned: ``RBF(length_scale=npvi.fixed(2.0))``."""
@@ -110,10 +125,14 @@ def fixed(value: Any) -> Parameter:
 
 
 def bounded(value: Any, lower: float, upper: float, prior: tuple[float, float] | None = None) -> Parameter:
-    """`value` to start from, kept between `lower` and `upper`: ``RBF(length_scale=npvi.bounded(1.0, 0.1, 10.0))``."""
-    if not lower < upper:
+    """`value` to start from, kept between `lower` and `upper`: ``RBF(length_scale=npvi.bounded(1.0, 0.1, 10.0))``.
+
+    A value outside is brought to the nearer end, whether it is learned or not.
+    """
+    low, high = check_number(lower, "lower", _END), check_number(upper, "upper", _END)
+    if not low < high:
         raise ValueError(f"lower must be below upper, got {lower!r} and {upper!r}")
-    return Parameter(value, lower=float(lower), upper=float(upper), prior=prior)
+    return Parameter(value, lower=low, upper=high, prior=prior)
 
 
 def positive(value: Any = 1.0, prior: tuple[float, float] | None = None) -> Parameter:
@@ -145,11 +164,11 @@ def pc(
     """
     if (below is None) == (above is None):
         raise ValueError("pc needs either below= (a length scale) or above= (the square root of a variance)")
-    if not 0.0 < probability < 1.0:
-        raise ValueError(f"probability must be between 0 and 1, got {probability!r}")
-    limit = float(below if above is None else above)  # type: ignore[arg-type]
-    if not 0.0 < limit < math.inf:
-        raise ValueError(f"{'below' if above is None else 'above'} must be a positive number, got {limit!r}")
+    check_number(probability, "probability", _INSIDE_SHARE)
+    name, given = ("below", below) if above is None else ("above", above)
+    limit = check_number(given, name, POSITIVE)
+    if value is not None:
+        check_number(value, "value", POSITIVE)
     rate = -math.log(probability)
     prior = (
         PenalisedComplexity(-0.5, limit * rate**2) if above is None else PenalisedComplexity(0.5, (limit / rate) ** 2)
@@ -240,18 +259,6 @@ def _unflatten(cls: type[Parametrised], static: tuple, leaves: list[Any]) -> Par
     for name, value in zip(dynamic, leaves, strict=True):
         setattr(obj, name, value)
     return obj
-
-
-def check_count(name: str, value: Any, smallest: int = 1) -> int:
-    """`value` as an integer of at least `smallest`.
-
-    >>> check_count("n_neighbors", 0)
-    Traceback (most recent call last):
-    ValueError: n_neighbors must be a whole number of at least 1, got 0
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
-        raise ValueError(f"{name} must be a whole number of at least {smallest}, got {value!r}")
-    return int(value)
 
 
 def check_positive(obj: Parametrised, name: str) -> None:
@@ -376,6 +383,24 @@ def check_mapping(params: Any) -> Mapping[str, Any]:
 def value_of(parameter: Any) -> Any:
     """The number itself, without what was said about it."""
     return parameter.value if isinstance(parameter, Parameter) else parameter
+
+
+def inside(parameter: Parameter) -> Any:
+    """The number itself, brought inside what was said about it.
+
+    >>> inside(bounded(5.0, 0.1, 1.0)), inside(fixed(5.0))
+    (1.0, 5.0)
+    """
+    value, low, high = parameter.value, parameter.lower, parameter.upper
+    if is_number(value):
+        return value if low <= value <= high else min(max(value, low), high)
+    if np.ndim(value) == 0:  # whoever takes it says what is wrong with it
+        return value
+    try:
+        values = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return value
+    return value if np.all((low <= values) & (values <= high)) else np.clip(values, low, high).tolist()
 
 
 def _exchanged(old: Any, new: Any) -> Any:

@@ -408,7 +408,7 @@ def test_plot(healthy, data, model, tmp_path):
         (lambda m, X, y: npvi.diagnose(GPRegressor(), X, y), ValueError, "not fitted yet"),
         (lambda m, X, y: npvi.diagnose(m, X, y[:5]), ValueError, "inconsistent numbers of samples"),
         (lambda m, X, y: npvi.diagnose(m, X[:, :1], y), ValueError, "expecting 2 features"),
-        (lambda m, X, y: npvi.diagnose(m, X, np.full(len(y), np.nan)), ValueError, "cannot be Gaussian"),
+        (lambda m, X, y: npvi.diagnose(m, X, np.full(len(y), np.nan)), ValueError, "y contains NaN"),
         (lambda m, X, y: npvi.diagnose(m, X, y, refit=(X,)), ValueError, "refit must be True, False, "),
         (lambda m, X, y: npvi.diagnose(m, X, y, refit=20), ValueError, "refit must be True, False, "),
         (lambda m, X, y: npvi.diagnose(m, X, y, draws=1), ValueError, "draws must be a whole number of at least 2"),

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
+import npvi
 from npvi import GPClassifier, GPRegressor
 from npvi.kernels import RBF, Matern32
-from npvi.likelihoods import LogNormal, Poisson
+from npvi.likelihoods import Custom, LogNormal, Ordinal, Poisson
 from npvi.priors import NotPositiveDefiniteError
 
 N = 30
@@ -268,7 +269,7 @@ def test_settings_that_do_not_exist(X, y, settings, choices):
         ({"kernel": RBF}, r"expected a kernel, got the class RBF; write RBF\(\)"),
         ({"likelihood": Poisson}, r"expected a likelihood, got the class Poisson; write Poisson\(\)"),
         ({"kernel": 3.0}, "expected a kernel from npvi.kernels"),
-        ({"likelihood": 3.0}, r"expected a likelihood from npvi.likelihoods, .* or one of 'gaussian'"),
+        ({"likelihood": 3.0}, r"expected a likelihood from npvi.likelihoods, .* or one of .*'gaussian'"),
         ({"tol": "small"}, "tol must be"),
         ({"n_jobs": "all"}, "n_jobs must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
@@ -373,3 +374,227 @@ def test_repeated_points_without_a_nugget(X, y):
     with pytest.raises(ValueError, match=r"add a nugget, for example nugget=0\.0001"):
         unlearned(nugget=0.0).fit(X, y)
     unlearned(nugget=1e-4).fit(X, y)
+
+
+# -- what hides in arrays ----------------------------------------------------------------------------------------------
+
+
+def masked(values):
+    mask = np.zeros(np.shape(values), dtype=bool)
+    mask[[2, 5]] = True
+    return np.ma.array(values, mask=mask)
+
+
+ONE = np.ones(N)
+#: how each argument that holds a number per row comes in
+ENTRIES = {
+    "fit: X": ("X", lambda bad, X, y, m: model().fit(bad(X), y)),
+    "fit: y": ("y", lambda bad, X, y, m: model().fit(X, bad(y))),
+    "fit: exposure": ("exposure", lambda bad, X, y, m: model().fit(X, y, exposure=bad(ONE))),
+    "fit: sample_weight": ("sample_weight", lambda bad, X, y, m: model().fit(X, y, sample_weight=bad(ONE))),
+    "update: X": ("X", lambda bad, X, y, m: m.update(bad(X), y)),
+    "update: y": ("y", lambda bad, X, y, m: m.update(X, bad(y))),
+    "update: exposure": ("exposure", lambda bad, X, y, m: m.update(X, y, exposure=bad(ONE))),
+    "partial_fit: y": ("y", lambda bad, X, y, m: m.partial_fit(X, bad(y))),
+    "predict: X": ("X", lambda bad, X, y, m: m.predict(bad(X))),
+    "predict: exposure": ("exposure", lambda bad, X, y, m: m.predict(X, exposure=bad(ONE))),
+    "score: y": ("y", lambda bad, X, y, m: m.score(X, bad(y))),
+    "score: sample_weight": ("sample_weight", lambda bad, X, y, m: m.score(X, y, sample_weight=bad(ONE))),
+    "log_score: y": ("y", lambda bad, X, y, m: m.log_score(X, bad(y))),
+    "log_prob: y": ("y", lambda bad, X, y, m: m.predict_dist(X).log_prob(bad(y))),
+    "cdf: y": ("y", lambda bad, X, y, m: m.predict_dist(X).cdf(bad(y))),
+    "total: weights": ("weights", lambda bad, X, y, m: m.predict_dist(X).total(weights=bad(ONE))),
+    "diagnose: X": ("X", lambda bad, X, y, m: npvi.diagnose(m, bad(X), y)),
+    "diagnose: y": ("y", lambda bad, X, y, m: npvi.diagnose(m, X, bad(y))),
+    "grid_search: X": ("X", lambda bad, X, y, m: npvi.grid_search(m, bad(X), y)),
+    "grid_search: y": ("y", lambda bad, X, y, m: npvi.grid_search(m, X, bad(y))),
+    "build_graph: X": ("X", lambda bad, X, y, m: npvi.graph.build_graph(bad(X), 3)),
+    "NeighborIndex: X": ("X", lambda bad, X, y, m: npvi.graph.NeighborIndex(bad(X))),
+}
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (masked, r"is masked in 2 of 30 rows \(rows 2, 5\): drop or fill them first"),
+        (lambda values: np.asarray(values).astype("datetime64[D]"), "holds dates or durations, not numbers"),
+        (lambda values: np.asarray(values).astype("timedelta64[s]"), "holds dates or durations, not numbers"),
+        (lambda values: np.asarray(values) + 1j, "has an imaginary part"),
+        (lambda values: np.asarray(values).astype(str), "must be numbers, got text such as"),
+        (lambda values: np.full(np.shape(values), object()), "must be numbers"),
+    ],
+    ids=["masked", "dates", "durations", "complex", "text", "objects"],
+)
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_what_is_no_number_is_refused_wherever_it_enters(X, y, fitted, entry, bad, message):
+    name, call = ENTRIES[entry]
+    with pytest.raises((ValueError, TypeError), match=rf"\b{name} {message}|{message}: {name} |: {name} {message}"):
+        call(bad, X, y, fitted)
+
+
+@pytest.mark.parametrize("far", [1e154, 1e200, 1e300])
+def test_inputs_too_large_for_distances(X, y, fitted, far):
+    new = np.array([[far, far]])
+    message = r"X has values beyond ±1e\+150 in 1 of 1 rows \(rows 0\): rescale X"
+    for call in (fitted.update, fitted.partial_fit, fitted.log_score):
+        with pytest.raises(ValueError, match=message):
+            call(new, [1.0])
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(new)
+    X[3] = far
+    with pytest.raises(ValueError, match=r"X has values beyond .* \(rows 3\)"):
+        model().fit(X, y)
+
+
+def test_inputs_too_large_for_the_kernels_distances(X, y):
+    small = unlearned(kernel=Matern32([1e-30, 1.0])).fit(X * [1e-30, 1.0], y)
+    with pytest.raises(ValueError, match=r"values beyond ±1e\+150"):
+        small.update([[1e140, 1e140]], [1.0])
+
+
+def test_tables_whose_rows_are_not_there_yet(X, y, fitted):
+    lazy = pl.DataFrame({"lon": X[:, 0], "lat": X[:, 1]}).lazy()
+    with pytest.raises(TypeError, match=r"X is a LazyFrame, whose rows aren't there yet: call its collect\(\) first"):
+        model().fit(lazy, y)
+    with pytest.raises(TypeError, match="X is a LazyFrame"):
+        fitted.predict(lazy)
+
+
+@pytest.mark.parametrize("labels", [[1, "a"] * (N // 2), np.array([1, "a"] * (N // 2), dtype=object)])
+def test_labels_of_several_kinds(X, labels):
+    with pytest.raises(ValueError, match="y has labels of several kinds, text and numbers"):
+        GPClassifier(n_neighbors=5).fit(X, labels)
+
+
+# -- responses, wherever they enter ------------------------------------------------------------------------------------
+
+
+def test_more_successes_than_trials_when_scoring(X, y):
+    seeds = unlearned(likelihood="binomial").fit(X, np.minimum(y, 4.0), trials=5)
+    with pytest.raises(ValueError, match=r"y: 30 of 30 rows have more successes than trials \(row 0: 5 of 2"):
+        seeds.log_score(X, 5, trials=2)
+    with pytest.raises(ValueError, match=r"more successes than trials .* trials is 1 where it is not given"):
+        npvi.diagnose(seeds, X, np.minimum(y, 4.0))
+
+
+def test_diagnosis_of_one_row(X, y, fitted):
+    for one in (fitted, unlearned(likelihood="gaussian").fit(X, y)):
+        assert npvi.diagnose(one, X[:1], y[:1]).rows == 1
+
+
+def test_categories_are_counted(X, y):
+    ranks = np.arange(N) % 5
+    assert len(unlearned(likelihood="ordinal").fit(X, ranks).likelihood_.cuts) == 4
+    with pytest.raises(ValueError, match="whole numbers from 0 to 2, one category more than there are cuts"):
+        unlearned(likelihood=Ordinal([0.0, 1.0])).fit(X, ranks)
+
+
+# -- single numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coords", [[True, False], True, 1.5, np.nan, [None]])
+def test_coords_that_name_no_column(X, y, coords):
+    with pytest.raises(ValueError, match="coords must be names or numbers of columns, from 0 to 1"):
+        unlearned(coords=coords).fit(X, y)
+
+
+@pytest.mark.parametrize("prior", [(0, -1), (1, 2, 3), (0, 0), (np.nan, 1), 3, "ab", ("a", "b"), (0.0, np.inf)])
+def test_priors_that_are_none(prior):
+    message = "prior must be None, or two numbers: a mean and a positive standard deviation; got"
+    for make in (lambda: npvi.positive(1.0, prior=prior), lambda: npvi.bounded(1.0, 0.0, 2.0, prior=prior)):
+        with pytest.raises(ValueError, match=message):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: npvi.bounded(1.0, "a", 2.0), "lower must be a number"),
+        (lambda: npvi.bounded(1.0, 0.0, np.nan), "upper must be a number"),
+        (lambda: npvi.pc(below="a"), "below must be a positive number, got 'a'"),
+        (lambda: npvi.pc(above=1.0, probability="a"), "probability must be between 0 and 1, got 'a'"),
+        (lambda: npvi.pc(-1.0, above=1.0), "value must be a positive number, got -1.0"),
+    ],
+)
+def test_numbers_of_parameters(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_nugget_is_brought_inside_its_bounds(X, y):
+    assert unlearned(likelihood="gaussian", nugget=npvi.bounded(5.0, 0.1, 1.0)).fit(X, y).nugget_ == 1.0
+    kernel = Matern32(npvi.bounded([5.0, 0.5], 0.1, 1.0))
+    assert unlearned(kernel=kernel).fit(X, y).kernel_.length_scale == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda dist: dist.interval("0.9"), "level must be between 0 and 1, got '0.9'"),
+        (lambda dist: dist.interval(None), "level must be between 0 and 1, got None"),
+        (lambda dist: dist.latent_interval([0.5]), "level must be between 0 and 1"),
+        (lambda dist: dist.total(level="a"), "level must be between 0 and 1"),
+        (lambda dist: dist.quantile("a"), "q must be numbers, got text such as 'a'"),
+        (lambda dist: dist.quantile(None), "q must be a number from 0 to 1"),
+        (lambda dist: dist.sample(2.5), "n must be a whole number of at least 1, got 2.5"),
+        (lambda dist: dist.sample(-1), "n must be a whole number of at least 1, got -1"),
+        (lambda dist: dist.sample(True), "n must be a whole number of at least 1, got True"),
+        (lambda dist: dist.sample(2, seed="a"), "seed must be None, a whole number of at least 0, or"),
+        (lambda dist: dist.joint_sample(2, seed=2.5), "seed must be None, a whole number of at least 0, or"),
+        (lambda dist: dist.joint_latent_sample("2"), "n must be a whole number"),
+        (lambda dist: dist.cdf(np.nan), "y contains NaN"),
+        (lambda dist: dist.joint_covariance("a"), "weights must be numbers"),
+    ],
+)
+@pytest.mark.parametrize("likelihood", ["poisson", "gaussian"])
+def test_what_predictions_are_asked_for(X, y, likelihood, call, message):
+    dist = unlearned(likelihood=likelihood).fit(X, y).predict_dist(X[:3])
+    with pytest.raises(ValueError, match=message):
+        call(dist)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"length_scale": []}, "grid: there are no values of 'length_scale'"),
+        ({"length_scale": 0.5}, r"grid: give the values of 'length_scale' as a list, such as \[0.5\], got 0.5"),
+        ({"length_scale": "ab"}, "grid: give the values of 'length_scale' as a list"),
+        (["length_scale"], "grid must map names to lists of values"),
+    ],
+)
+def test_grids_that_are_none(X, y, grid, message):
+    with pytest.raises(ValueError, match=message):
+        npvi.grid_search(unlearned(), X, y, grid)
+
+
+@pytest.mark.parametrize("share", ["a", np.nan, 0.999, 0, True])
+def test_shares_for_validation(X, y, share):
+    with pytest.raises(ValueError, match="validation"):
+        npvi.grid_search(unlearned(), X, y, {"length_scale": [0.3]}, validation=share)
+
+
+def test_parameters_of_a_kernel_that_is_only_named():
+    named = GPRegressor().set_params(kernel__length_scale=2.0, likelihood__variance=0.5)
+    assert (named.kernel.length_scale, named.likelihood.variance) == (2.0, 0.5)
+    assert repr(GPClassifier().set_params(kernel="rbf", kernel__variance=3.0).kernel) == "RBF(variance=3.0)"
+    noisy = npvi.VaryingNoiseRegressor().set_params(model__kernel__length_scale=2.0, kernel__length_scale=1.5)
+    assert (noisy.model.kernel.length_scale, noisy.kernel.length_scale) == (2.0, 1.5)
+    with pytest.raises(ValueError, match="Invalid parameter 'foo' for estimator Matern"):
+        GPRegressor().set_params(kernel__foo=2.0)
+
+
+@pytest.mark.parametrize(("nugget", "variance"), [(0.1, 1e18), (1e-17, 1.0)])
+def test_the_nugget_that_is_advised_is_larger_than_the_one_there_is(X, y, nugget, variance):
+    X[21] = X[6]
+    with pytest.raises(NotPositiveDefiniteError, match="take a larger nugget, for example nugget=") as error:
+        unlearned(kernel=Matern32(0.3, variance), nugget=nugget).fit(X, y)
+    advised = float(str(error.value).split("for example nugget=")[1].split(",")[0])
+    assert nugget < advised < np.inf
+    unlearned(likelihood="gaussian", kernel=Matern32(0.3, variance), nugget=advised).fit(X, y)
+
+
+@pytest.mark.parametrize("log_prob", [lambda y, f: 1, lambda y, f: (y - f) * 1j], ids=["whole", "complex"])
+def test_densities_that_are_no_real_numbers(X, y, log_prob):
+    message = r"log_prob must return a real number with decimals, but returned (int|complex)"
+    with pytest.raises(ValueError, match=message):
+        unlearned(likelihood=Custom(log_prob)).fit(X, y)

@@ -121,7 +121,7 @@ def test_total():
         (lambda p: p.joint_sample(), "joint draws need `joint`.*predict_dist"),
         (lambda p: p.joint_latent_sample(), "joint draws need `joint`"),
         (lambda p: p.total(), "joint draws need `joint`"),
-        (lambda p: p.joint_sample(0), "n is 0 but must be at least 1"),
+        (lambda p: p.joint_sample(0), "n must be a whole number of at least 1, got 0"),
         (
             lambda p: p.total(weights=np.ones(4)),
             r"weights must be one finite number per row, 5 in all; got shape \(4,\)",

@@ -10,24 +10,28 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from npvi.amortized.recognition import recognised
 from npvi.amortized.recognizer import Recognizer, exact_sites, pretrained
+from npvi.checks import NOT_NEGATIVE, as_numbers, check_count, check_jobs, check_number, generator, refuse_masked
 from npvi.graph import build_graph
 from npvi.inference.data import Data
 from npvi.inference.families.npvi import SparseFactors
 from npvi.inference.mean_function import MeanFunction
 from npvi.inference.solver import SolverLog
-from npvi.kernels import Kernel
+from npvi.kernels import Kernel, as_kernel
+from npvi.learning.space import unwrapped
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.priors import NNGP
 from npvi.runtime import progress
@@ -42,11 +46,11 @@ _REACH = 4.0
 
 
 def stream_posterior(
-    source: str | os.PathLike[str] | Iterable[pd.DataFrame],
+    source: str | os.PathLike[str] | Iterable[Any],
     target: str,
-    inputs: list[str],
+    inputs: str | Sequence[str],
     *,
-    kernel: Kernel,
+    kernel: str | Kernel,
     nugget: float,
     likelihood: str | Likelihood,
     network: Recognizer | str = "pretrained",
@@ -62,9 +66,10 @@ def stream_posterior(
 
     Parameters
     ----------
-    source : a Parquet file, or tables one after the other.
+    source : a Parquet file, a table (of pandas, polars or pyarrow), or tables one after the other.
     target, inputs : columns.
-    kernel, nugget, likelihood : of the model, whose mean is zero.
+    kernel, nugget, likelihood : of the model, whose mean is zero; kernel and likelihood may be named, as in
+        `GPRegressor`.
     network : a recognizer, or the one that comes with the package.
     exposure, trials : columns with what the noise takes per row.
     n_neighbors : K.
@@ -87,32 +92,96 @@ def stream_posterior(
     >>> len(parts), sum(map(len, parts))
     (4, 2000)
     """
-    noise = as_likelihood(likelihood)
-    kernel.validate(len(inputs))
-    noise.validate()
-    chosen = _network(network, noise, len(inputs))
-    if tile < 10 * n_neighbors:
-        raise ValueError(f"tile must have at least ten times n_neighbors rows, {10 * n_neighbors}; got {tile}")
+    names = [inputs] if isinstance(inputs, str) else inputs
+    names = _check_names(list(names) if np.iterable(names) else [names], "inputs")
+    _check_names([target], "target")
     extras = {name: column for name, column in (("exposure", exposure), ("trials", trials)) if column is not None}
+    for name, column in extras.items():
+        _check_names([column], name)
+    covariance, _ = unwrapped(as_kernel(kernel).with_numbered_columns(names), "kernel")
+    noise, _ = unwrapped(as_likelihood(likelihood), "likelihood")
+    covariance.validate(len(names))
+    noise.validate()
+    check_number(nugget, "nugget", NOT_NEGATIVE)
+    check_count(n_neighbors, "n_neighbors")
+    if check_count(tile, "tile") < 10 * n_neighbors:
+        raise ValueError(f"tile must have at least ten times n_neighbors rows, {10 * n_neighbors}; got {tile}")
+    check_jobs(n_jobs)
+    if folder is not None and not Path(folder).is_dir():
+        raise ValueError(f"folder must be a folder that is there, got {os.fspath(folder)!r}")
+    model = _Model(covariance, float(nugget), noise, _network(network, noise, len(names)), n_neighbors)
+    tables = _tables(source)
+    return _stream(tables, target, names, extras, model, tile, generator(seed), n_jobs, folder)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What the posterior is of, and how it is recognised."""
+
+    kernel: Kernel
+    nugget: float
+    likelihood: Likelihood
+    network: Recognizer | None
+    n_neighbors: int
+
+
+def _stream(
+    source: Any,
+    target: str,
+    inputs: list[str],
+    extras: dict[str, str],
+    model: _Model,
+    tile: int,
+    rng: np.random.Generator,
+    n_jobs: int | None,
+    folder: str | os.PathLike[str] | None,
+) -> Iterator[pd.DataFrame]:
+    """Tile by tile, what was checked."""
     columns = [*inputs, target, *extras.values()]
     with tempfile.TemporaryDirectory(dir=folder, prefix="npvi-stream-") as scratch, threads(n_jobs):
-        spool = _Spool(Path(scratch), kernel, noise, inputs, target, extras, np.random.default_rng(seed))
+        spool = _Spool(Path(scratch), model.kernel, model.likelihood, inputs, target, extras, rng)
         read = _reader(source, columns, Path(scratch))
         spool.survey(read, tile)
         spool.sort(read)
         done, started = 0, time.perf_counter()
         for number in range(len(spool.tiles)):
-            part = _posterior(spool.load(number, n_neighbors), chosen, kernel, nugget, noise, n_neighbors)
+            part = _posterior(spool.load(number, model.n_neighbors), model)
             done += len(part)
             rate = done / (time.perf_counter() - started)
             progress.report("stream", rows=done, of=spool.rows, rows_per_second=rate)
             yield part
 
 
+def _check_names(names: list[Any], argument: str) -> list[str]:
+    """Names of columns, at least one."""
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong or not names:
+        got = repr(wrong[0]) if wrong else "none"
+        raise ValueError(f"{argument} must be named by text, as the columns of the tables are; got {got}")
+    return names
+
+
+def _tables(source: Any) -> Any:
+    """A path, or something to go through whose items are tables."""
+    if isinstance(source, str | os.PathLike):
+        return source
+    refuse_masked(source, "source")
+    if _table(source) is not None:
+        return [source]
+    if not np.iterable(source):
+        raise TypeError(f"source must be the path of a Parquet file, a table, or tables; got {source!r}")
+    return source
+
+
+def _table(given: Any) -> nw.DataFrame | None:
+    found = nw.from_native(given, eager_only=True, pass_through=True)
+    return found if isinstance(found, nw.DataFrame) else None
+
+
 def _network(network: Recognizer | str, likelihood: Likelihood, n_inputs: int) -> Recognizer | None:
     if exact_sites(likelihood):
         return None
-    if isinstance(network, str) and network != "pretrained":
+    if network != "pretrained" if isinstance(network, str) else not isinstance(network, Recognizer):
         raise ValueError(f"network must be a npvi.Recognizer or 'pretrained', got {network!r}")
     found = pretrained(likelihood) if isinstance(network, str) else network
     found.check(likelihood, n_inputs)
@@ -123,11 +192,13 @@ def _reader(source: Any, columns: list[str], scratch: Path) -> Callable[[], Iter
     """What gives all rows, as often as it is called; tables that come only once are kept in a file."""
     if not isinstance(source, str | os.PathLike):
         path, writer = scratch / "all.parquet", None
-        import pyarrow as pa
-
-        for table in source:
-            _check_columns(columns, list(table.columns), "the table")
-            rows = pa.Table.from_pandas(table[columns].astype(np.float64), preserve_index=False)
+        for given in source:
+            refuse_masked(given, "a table of source")
+            table = _table(given)
+            if table is None:
+                raise TypeError(f"source must give tables, of pandas, polars or pyarrow; got {type(given).__name__}")
+            _check_columns(columns, table.columns, "the table")
+            rows = pa.Table.from_pandas(_numeric(table, columns), preserve_index=False)
             writer = writer or pq.ParquetWriter(path, rows.schema)
             writer.write_table(rows)
         if writer is None:
@@ -139,13 +210,22 @@ def _reader(source: Any, columns: list[str], scratch: Path) -> Callable[[], Iter
     except (OSError, ValueError) as error:
         raise ValueError(f"{os.fspath(source)} can't be read as a Parquet file: {error}") from error
     _check_columns(columns, file.schema_arrow.names, os.fspath(source))
-    return lambda: (batch.to_pandas() for batch in pq.ParquetFile(source).iter_batches(_ROWS, columns=columns))
+    return lambda: (
+        _numeric(nw.from_native(pa.Table.from_batches([batch]), eager_only=True), columns)
+        for batch in pq.ParquetFile(source).iter_batches(_ROWS, columns=columns)
+    )
+
+
+def _numeric(table: nw.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Some columns as numbers; an error names one that has others."""
+    names = dict.fromkeys(columns)
+    return pd.DataFrame({name: as_numbers(table[name].to_numpy(), f"column {name!r}") for name in names})
 
 
 def _check_columns(wanted: list[str], have: list[str], where: str) -> None:
     missing = [name for name in wanted if name not in have]
     if missing:
-        raise ValueError(f"{where} has no column {', '.join(missing)}; it has {', '.join(have)}")
+        raise ValueError(f"{where} has no column {', '.join(missing)}; it has {', '.join(map(str, have))}")
 
 
 @dataclass
@@ -268,14 +348,13 @@ class _Rows:
         self.core = core
 
 
-def _posterior(
-    rows: _Rows, recognizer: Recognizer | None, kernel: Kernel, nugget: float, likelihood: Likelihood, k: int
-) -> pd.DataFrame:
+def _posterior(rows: _Rows, model: _Model) -> pd.DataFrame:
     order = np.argsort(rows.key)
-    graph = build_graph(kernel.coordinates(rows.X), max(1, min(k, len(order) - 1)), order=order).packed()
-    prior = NNGP(kernel, nugget, rows.X[graph.order], graph)
-    data = Data(likelihood, rows.y, rows.row).take(graph.order)
-    found = recognised(recognizer, data, MeanFunction(prior, np.zeros((len(order), 0))), SolverLog())
+    k = max(1, min(model.n_neighbors, len(order) - 1))
+    graph = build_graph(model.kernel.coordinates(rows.X), k, order=order).packed()
+    prior = NNGP(model.kernel, model.nugget, rows.X[graph.order], graph)
+    data = Data(model.likelihood, rows.y, rows.row).take(graph.order)
+    found = recognised(model.network, data, MeanFunction(prior, np.zeros((len(order), 0))), SolverLog())
     swept = SparseFactors(prior).covariance(found.site_precision)
     assert swept is not None  # P + W is positive definite for w ≥ 0
     mine = graph.order < rows.core

@@ -89,15 +89,8 @@ def read_rows(path: Path, wanted: Columns, likelihood: Any, classify: bool, drop
                 "at most"
             )
     else:
-        likelihood = _with_categories(likelihood, y)
+        likelihood = likelihood.sized_for(y)
         check_target(likelihood, y, numbered, path, target)
     X = pd.DataFrame({name: columns[name] for name in wanted.inputs})
     row = {extra: columns[name] for extra, name in extras.items()}
     return Rows(X, y, row, None if wanted.weight is None else columns[wanted.weight]), likelihood
-
-
-def _with_categories(likelihood: Any, y: NDArray) -> Any:
-    """An ordinal likelihood with as many categories as there are."""
-    if "cuts" not in likelihood._get_param_names() or not 1.0 <= y.max() < _CATEGORIES:
-        return likelihood
-    return likelihood.replace(cuts=np.arange(y.max()).tolist())

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from npvi.checks import check_count
 from npvi.diagnostics import advice
 from npvi.diagnostics.kernel_range import KernelRange, range_of
 from npvi.diagnostics.means import Means
@@ -20,7 +21,7 @@ from npvi.diagnostics.scores import score
 from npvi.diagnostics.skewness import Skewness, skewness_of
 from npvi.diagnostics.text import report
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
-from npvi.estimators.validation import check_count, check_inputs
+from npvi.estimators.validation import check_column, check_inputs
 from npvi.likelihoods import Gaussian, LogNormal
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.runtime.files import replacing
@@ -158,13 +159,14 @@ def diagnose(
             f"diagnose takes models of numbers and of two labels, this one has {model.likelihood_.n_classes} labels: "
             "score it with log_score and score"
         )
-    check_count("draws", draws, 2)
-    check_count("n_bins", n_bins, 2)
+    check_count(draws, "draws", 2)
+    check_count(n_bins, "n_bins", 2)
     points = model.linear_part_.places(check_inputs(model, X, reset=False))
-    labels = column_or_1d(y)
+    labels = check_column(y, "y")
     check_consistent_length(points, labels)
     again = _rows_to_refit(refit, X, labels, extras)
     response = model.likelihood_.check_response(model._encode_new(labels))
+    model.likelihood_.check_row(extras, len(response), response)
     with threads(model.n_jobs):
         scores = score(judged, X, response, extras, draws, seed)
         kernel, training = model.kernel_, model.prior_.X
@@ -213,4 +215,4 @@ def _rows_to_refit(
     if not isinstance(refit, tuple) or len(refit) not in (2, 3):
         raise ValueError("refit must be True, False, (X_train, y_train) or (X_train, y_train, {'exposure': …})")
     X_train, y_train, given = (*refit, {})[:3]
-    return X_train, column_or_1d(y_train), dict(given)
+    return X_train, check_column(y_train, "y_train"), dict(given)

@@ -77,7 +77,7 @@ def score(model: Any, X: Any, y: NDArray[np.float64], extras: dict[str, Any], dr
         tally.add(inputs, y[rows], prediction)
         pit[rows] = randomised_pit(prediction, y[rows], rng)
         lower, upper = prediction.interval(INTERVAL)
-        width = scoringrules.interval_score(y[rows], lower, upper, 1.0 - INTERVAL, backend="numpy")
+        width = np.atleast_1d(scoringrules.interval_score(y[rows], lower, upper, 1.0 - INTERVAL, backend="numpy"))
         # of a censored response only the log density is known
         seen = np.equal(prediction.row.get("censored", np.zeros(len(rows))), 0.0)
         parts = (prediction.log_prob(y[rows]), crps(prediction, y[rows], draws, rng)[seen], width[seen])
@@ -108,7 +108,8 @@ def crps(prediction: Predictive, y: NDArray[np.float64], draws: int, seed: Any =
     import scoringrules
 
     if type(prediction) is Predictive and isinstance(prediction.likelihood, Gaussian):
-        return scoringrules.crps_normal(y, prediction.mean, prediction.std, backend="numpy")
+        # of one row it returns a number
+        return np.atleast_1d(scoringrules.crps_normal(y, prediction.mean, prediction.std, backend="numpy"))
     return crps_of_draws(prediction, y, draws, seed)
 
 

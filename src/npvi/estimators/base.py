@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from npvi.checks import as_numbers
 from npvi.estimators import validation
+from npvi.estimators.named import NamedParts
 from npvi.estimators.predicting import Predicts, per_row
 from npvi.graph import Graph
 from npvi.inference import Data, Trend
@@ -38,7 +40,7 @@ def _of_fitted(path: str, doc: str) -> Any:
     return property(attrgetter(f"fitted_.{path}"), doc=doc)
 
 
-class BaseGP(Predicts, BaseEstimator):
+class BaseGP(NamedParts, Predicts, BaseEstimator):
     """What both estimators share; the parameters are documented in `GPRegressor`."""
 
     fitted_: Fitted
@@ -135,12 +137,16 @@ class BaseGP(Predicts, BaseEstimator):
     ) -> Self:
         """`fit`, without a word on the sums. `previous`, fitted to the same rows, lends its graph and its posterior as
         a start; `labels` has all there are, where `y` may lack some."""
-        X, y = validation.check_response(self, X, y)
-        weight = validation.check_weights(weight, X)
+        X, y, weight = self._checked(X, y, weight)
         y = self._encode(y, labels)
         if self.learn == "grid":
             return self._fit_by_grid(X, y, weight, row)
         return self._fit_checked(X, y, weight, row, previous)
+
+    def _checked(self, X: Any, y: Any, weight: Any) -> tuple[NDArray[np.float64], Any, NDArray[np.float64] | None]:
+        """What a fit is given, as arrays."""
+        X, y = validation.check_response(self, X, y)
+        return X, y, validation.check_weights(weight, X)
 
     def _fit_checked(
         self,
@@ -152,7 +158,10 @@ class BaseGP(Predicts, BaseEstimator):
         **held: Any,
     ) -> Self:
         """The same with some settings `held` at other values."""
-        spec = self._spec(X.shape[1], mean=self._mean(y, weight), **held)
+        likelihood = self._likelihood()
+        if isinstance(self.likelihood, str):
+            likelihood = likelihood.sized_for(y)
+        spec = self._spec(likelihood, X.shape[1], mean=self._mean(y, weight), **held)
         data = spec.data(y, row, weight)
         report = progress.print_progress if self.verbose else None
         try:
@@ -176,12 +185,12 @@ class BaseGP(Predicts, BaseEstimator):
         self.fit_info_["grid"] = result.table.to_dict("list")
         return self
 
-    def _spec(self, n_columns: int, **held: Any) -> Spec:
+    def _spec(self, likelihood: Likelihood, n_columns: int, **held: Any) -> Spec:
         """What the settings, some of them `held` at other values, say of the model."""
         names = getattr(self, "feature_names_in_", None)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        return spec_of({**self.get_params(deep=False), **held}, self._likelihood(), n_columns, names, seed)
+        return spec_of({**self.get_params(deep=False), **held}, likelihood, n_columns, names, seed)
 
     # -- what the estimators differ in --------------------------------------------------------------------------------
 
@@ -191,7 +200,7 @@ class BaseGP(Predicts, BaseEstimator):
 
     def _encode_new(self, y: Any) -> Any:
         """Responses of new rows as numbers."""
-        return y
+        return as_numbers(y, "y")
 
     def _scored(self, y: Any) -> Any:
         return self._encode_new(y)
@@ -222,7 +231,7 @@ class BaseGP(Predicts, BaseEstimator):
         """
         check_is_fitted(self, "posterior_")
         X = validation.check_inputs(self, X, reset=False)
-        y = np.asarray(self._encode_new(y), dtype=np.float64)
+        y = self._encode_new(y)
         if y.shape != (len(X),):
             raise ValueError(f"y must have one number per row of X, {len(X)} in all; got shape {y.shape}")
         likelihood = self.likelihood_

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from npvi.estimators.base import BaseGP
+from npvi.estimators.validation import check_column, check_labels, check_weights
 from npvi.likelihoods import Bernoulli, Likelihood, as_likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.labels import codes_of
@@ -147,6 +148,15 @@ class GPClassifier(ClassifierMixin, BaseGP):
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of labels that are predicted rightly."""
+        found = self.predict(X)
+        labels = check_labels(check_column(y, "y"))
+        if len(labels) != len(found):
+            raise ValueError(f"y must have one label per row, {len(found)} in all; got {len(labels)}")
+        weight = check_weights(sample_weight, found)
+        return float(np.average(labels == found, weights=weight))
+
     @property
     def mean_coefficients_(self) -> NDArray[np.float64]:
         """Coefficients of the prior mean, for the covariates as they came; of three or more labels a row for each."""
@@ -187,13 +197,14 @@ class GPClassifier(ClassifierMixin, BaseGP):
         return self.mean if len(np.unique(seen)) >= max(2, len(self.classes_)) else "zero"
 
     def _encode(self, y: NDArray, every: Any = None) -> NDArray:
+        y = check_labels(y)
         check_classification_targets(y)
-        every = getattr(self, "_to_come", None) if every is None else every
-        self.classes_ = np.unique(y if every is None else np.asarray(every))
+        every, name = (getattr(self, "_to_come", None), "classes") if every is None else (every, "y")
+        self.classes_ = np.unique(y if every is None else check_labels(every, name))
         return self._encode_new(y)
 
     def _encode_new(self, y: Any) -> NDArray[np.float64]:
-        return codes_of(y, self.classes_).astype(np.float64)
+        return codes_of(check_labels(y), self.classes_).astype(np.float64)
 
     def _scored(self, y: Any) -> Any:
-        return y if self._several else self._encode_new(y)
+        return check_labels(y) if self._several else self._encode_new(y)

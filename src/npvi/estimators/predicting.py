@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from npvi.checks import as_numbers
 from npvi.estimators import validation
 from npvi.likelihoods import Likelihood
 from npvi.predictive.base import Predictive
 
-__all__ = ["ROW", "Predicts", "PredictsNumbers", "forgotten", "per_row"]
+__all__ = ["ROW", "Predicts", "PredictsNumbers", "forgotten", "per_row", "r_squared"]
 
 ROW = ("exposure", "trials", "noise_variance", "censored")
 """What there may be per row besides the response."""
@@ -37,6 +38,16 @@ def forgotten(model: Any, given: Mapping[str, Any]) -> list[str]:
     """What a model was fitted with, and responses at new rows depend on, but isn't given there."""
     fitted = getattr(model, "_row_of_fit", ())
     return [name for name in _WITHOUT if name in fitted and given.get(name) is None]
+
+
+def r_squared(y: Any, mean: NDArray[np.float64], sample_weight: Any) -> float:
+    """R² of predicted means, with checked responses and weights."""
+    from sklearn.metrics import r2_score  # which takes long to import
+
+    seen = as_numbers(validation.check_column(y, "y"), "y")
+    if len(seen) != len(mean):
+        raise ValueError(f"y must have one number per row, {len(mean)} in all; got {len(seen)}")
+    return float(r2_score(seen, mean, sample_weight=validation.check_weights(sample_weight, mean)))
 
 
 class Predicts:
@@ -140,7 +151,5 @@ class PredictsNumbers(Predicts, RegressorMixin):
         censored: Any = None,
     ) -> float:
         """R² of the means, scikit-learn's score of regressors: 1 is best, 0 is that of a constant."""
-        from sklearn.metrics import r2_score  # which takes long to import
-
         mean = self.predict(X, exposure=exposure, trials=trials, noise_variance=noise_variance, censored=censored)
-        return float(r2_score(y, mean, sample_weight=sample_weight))
+        return r_squared(y, mean, sample_weight)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import as_numbers
 from npvi.estimators.base import BaseGP
 from npvi.estimators.predicting import PredictsNumbers
 
@@ -146,7 +146,4 @@ class GPRegressor(PredictsNumbers, BaseGP):
     """
 
     def _encode(self, y: NDArray, every: Any = None) -> NDArray:
-        try:
-            return y.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"y must be numbers, got {y.dtype} such as {str(y[0])!r}") from None
+        return as_numbers(y, "y")

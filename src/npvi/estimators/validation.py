@@ -7,17 +7,19 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from npvi.checks import LARGEST, as_numbers, check_finite, refuse_masked, refuse_not_real
 from npvi.model import ScaleWarning
-from npvi.parameters import check_count
 
 __all__ = [
     "ScaleWarning",
-    "check_count",
+    "check_column",
     "check_inputs",
+    "check_labels",
     "check_response",
     "check_weights",
 ]
@@ -25,26 +27,62 @@ __all__ = [
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
     """X as float64, or an error that names the column or the rows; remembers names and number of columns if `reset`."""
+    refuse_masked(X, "X")
+    if not _has_columns(X) and not scipy.sparse.issparse(X):
+        X = as_numbers(X, "X")
     _check_numeric_columns(X)
     X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, order="C")
-    _check_finite(X, "X")
+    check_finite(X, "X", LARGEST)
     return X
 
 
 def check_response(estimator: Any, X: Any, y: Any) -> tuple[NDArray[np.float64], Any]:
     """X and y of one fit."""
     X = check_inputs(estimator, X, reset=True) if y is not None else validate_data(estimator, X, y)
-    y = column_or_1d(y, warn=True)
+    y = check_column(y, "y")
     check_consistent_length(X, y)
-    _check_finite(y, "y")
     return X, y
+
+
+def check_column(y: Any, name: str) -> NDArray:
+    """Responses, numbers or labels, one after the other and none missing."""
+    refuse_masked(y, name)
+    if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
+        y = np.array(y, dtype=object)  # numbers among words would become words
+    elif getattr(y, "dtype", None) is not None and y.dtype.kind == "c":
+        refuse_not_real(y, name)
+    y = column_or_1d(y, warn=True)
+    check_finite(np.where(_is_there(y), 0.0, np.nan), name)
+    return y
+
+
+def check_labels(y: Any, name: str = "y") -> NDArray:
+    """Labels of a classifier as an array: all text, or all numbers.
+
+    >>> check_labels(["a", 1])
+    Traceback (most recent call last):
+    ValueError: y has labels of several kinds, text and numbers: make them all text, or all numbers
+    """
+    refuse_masked(y, name)
+    if isinstance(y, list | tuple) or np.asarray(y).dtype.kind == "O":
+        is_text = [isinstance(label, str) for label in np.ravel(np.array(y, dtype=object))]
+        if any(is_text) and not all(is_text):
+            kinds = "labels of several kinds, text and numbers"
+            raise ValueError(f"{name} has {kinds}: make them all text, or all numbers")
+    return np.asarray(y)
 
 
 def check_weights(sample_weight: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Observation weights as float64, or None."""
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = as_numbers(sample_weight, "sample_weight")
+    given = float(weight) if weight.ndim == 0 else weight
+    return _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def _has_columns(X: Any) -> bool:
+    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
 def _check_numeric_columns(X: Any) -> None:
@@ -69,15 +107,11 @@ def _holds_numbers(column: nw.Series) -> bool:
     return True
 
 
-def _check_finite(values: NDArray, name: str) -> None:
-    try:
-        finite = np.isfinite(values.astype(np.float64, copy=False))
-    except (TypeError, ValueError):  # labels, which a classifier encodes
-        finite = ~np.asarray(pd.isna(values))
-    rows = np.flatnonzero(~(finite.all(axis=1) if finite.ndim == 2 else finite))
-    if len(rows):
-        some = ", ".join(str(row) for row in rows[:5]) + (", …" if len(rows) > 5 else "")
-        raise ValueError(
-            f"Input {name} contains NaN or infinity in {len(rows)} of {len(values)} rows (rows {some}): "
-            "drop or fill them first"
-        )
+def _is_there(y: NDArray) -> NDArray[np.bool_]:
+    """Which entries are no gaps: of numbers those that are finite, of labels those that aren't missing."""
+    if y.dtype.kind in "fc":
+        return np.isfinite(y)
+    missing = np.asarray(pd.isna(y))
+    if y.dtype.kind == "O":
+        missing |= np.array([isinstance(value, float) and not np.isfinite(value) for value in y], dtype=bool)
+    return ~missing

@@ -11,17 +11,21 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from npvi.checks import check_count
 from npvi.estimators import validation
+from npvi.estimators.named import NamedParts
+from npvi.estimators.predicting import r_squared
 from npvi.estimators.regressor import GPRegressor
 from npvi.inference.cavity import without_own
 from npvi.inference.stochastic import SGD
+from npvi.kernels import as_kernel
 from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
 from npvi.model import Fitted, latent_at
 from npvi.parameters import fixed
@@ -43,7 +47,7 @@ _SHARED = 1e-3
 _NONE = 1e-300
 
 
-class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
+class VaryingNoiseRegressor(NamedParts, RegressorMixin, BaseEstimator):
     """Gaussian process regression whose noise differs from place to place.
 
     For Gaussian noise, or log-normal noise (errors in proportion): its variance is exp(g), with g a Gaussian process of
@@ -81,6 +85,8 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
     >>> bool(quiet < 0.05), bool(loud > 0.3)
     (True, True)
     """
+
+    _made: ClassVar = {"model": lambda _: GPRegressor(), "kernel": as_kernel}
 
     def __init__(self, model=None, kernel="matern", max_rounds=5):
         self.model = model
@@ -136,7 +142,7 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
 
     def _check(self, template: Any) -> Likelihood:
         """The likelihood, where this can be done with the model's settings."""
-        validation.check_count("max_rounds", self.max_rounds)
+        check_count(self.max_rounds, "max_rounds")
         if not isinstance(template, GPRegressor):
             raise ValueError(f"model must be a GPRegressor, or None for one with default settings; got {template!r}")
         if template.learn is not True:
@@ -205,6 +211,10 @@ class VaryingNoiseRegressor(RegressorMixin, BaseEstimator):
         """Mean of the response at each row of X; with `return_std` also its standard deviation."""
         dist = self.predict_dist(X)
         return (dist.mean, dist.std) if return_std else dist.mean
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the means, as that of a `GPRegressor`."""
+        return r_squared(y, self.predict(X), sample_weight)
 
     def log_score(self, X: Any, y: Any) -> float:
         """Mean log predictive density of the responses `y` at `X`: higher is better."""

@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from npvi.graph.checks import check_choice, check_count, check_permutation, check_points, check_seed
+from npvi.checks import check_count, check_seed
+from npvi.graph.checks import check_choice, check_permutation, check_points
 from npvi.graph.graph import Graph
 from npvi.graph.grid import grid_order
 from npvi.graph.maximin import maximin_order

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from npvi.graph.checks import check_points
 from npvi.graph.graph import Graph
 from npvi.graph.parents import sort_rows
 from npvi.graph.search import arrange, search
@@ -31,6 +32,7 @@ def extend_graph(graph: Graph, points: np.ndarray, new: np.ndarray) -> Graph:
     >>> extend_graph(graph, np.array([[0.0], [1.0], [5.0]]), np.array([[4.0], [4.5]])).parents.ravel().tolist()
     [-1, 0, 1, 2, 2]
     """
+    points, new = check_points(points, "points"), check_points(new, "new")
     n, k = graph.parents.shape
     m = len(new)
     arranged = arrange(build_tree(np.vstack([points, new])), np.arange(n + m))

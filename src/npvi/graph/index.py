@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from npvi.graph.checks import check_count, check_points
+from npvi.checks import check_count
+from npvi.graph.checks import check_points
 from npvi.graph.search import arrange, search
 from npvi.graph.tree import build_tree
 

@@ -86,7 +86,7 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
         labels = arrays["classes"]
         model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
     fitted = Fitted(
-        spec=model._spec(model.n_features_in_),
+        spec=model._spec(model._likelihood(), model.n_features_in_),
         model=numbers,
         graph=graph,
         prior=prior,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, Parametrised, PenalisedComplexity
+from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, Parametrised, PenalisedComplexity, inside
 
 __all__ = ["Coordinate", "SearchSpace", "learnable", "unwrapped"]
 
@@ -43,7 +43,7 @@ def unwrapped(obj: Parametrised, prefix: str) -> tuple[Any, dict[str, Parameter]
     for name, value in obj.get_params(deep=False).items():
         if isinstance(value, Parameter):
             said[f"{prefix}__{name}"] = value
-            plain[name] = value.value
+            plain[name] = inside(value)
         elif isinstance(value, Parametrised):
             plain[name], more = unwrapped(value, f"{prefix}__{name}")
             said.update(more)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from npvi.checks import as_numbers
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import Link
@@ -130,6 +131,10 @@ class Likelihood(Parametrised):
         """Parameters to start learning from, by name, from moments of the data alone; what is not named stays."""
         return {}
 
+    def sized_for(self, y: np.ndarray) -> Likelihood:
+        """The same with as many parameters as the responses need, where the user only named it."""
+        return self
+
     # -- the same in NumPy, for arrays, where it is written out: nothing then needs to be compiled
     # ---------------------------------------------------------------------------------------------
 
@@ -201,7 +206,7 @@ class Likelihood(Parametrised):
         Traceback (most recent call last):
         ValueError: y: 1 of 3 rows cannot be Poisson (row 2: -1.0); allowed: whole numbers 0, 1, 2, …
         """
-        y = np.asarray(y, dtype=np.float64)
+        y = as_numbers(y, name)
         outside = np.flatnonzero(self.support.invalid(y))
         if len(outside):
             some = ", ".join(f"row {i}: {y[i]}" for i in outside[:3]) + (", …" if len(outside) > 3 else "")
@@ -228,7 +233,7 @@ class Likelihood(Parametrised):
             if name not in self.extras:
                 takes = f"; it takes {', '.join(self.extras)}" if self.extras else ""
                 raise ValueError(f"{type(self).__name__} takes no {name}{takes}")
-            values = np.asarray(value, dtype=np.float64)
+            values = as_numbers(value, name)
             if values.shape not in [(), (n,)]:
                 raise ValueError(f"{name} must be one number or {n} of them, one per row; got shape {values.shape}")
             checked[name] = np.array(np.broadcast_to(values, (n,)))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import refuse_masked
+
 __all__ = ["codes_of"]
 
 
@@ -16,6 +18,7 @@ def codes_of(labels: Any, classes: NDArray) -> NDArray[np.int64]:
     >>> codes_of(["b", "a"], np.array(["a", "b", "c"]))
     array([1, 0])
     """
+    refuse_masked(labels, "y")
     labels = np.asarray(labels)
     unknown = ~np.isin(labels, classes)
     if unknown.any():

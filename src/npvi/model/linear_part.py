@@ -103,7 +103,8 @@ def columns_of(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.i
     """
     if coords is None:
         return np.arange(d)
-    wanted = [coords] if isinstance(coords, str | int | np.integer) else list(coords)
+    several = np.iterable(coords) and not isinstance(coords, str)
+    wanted = list(coords) if several else [coords]
     found = []
     known = {str(name): j for j, name in enumerate(names)} if names is not None else {}
     for column in wanted:
@@ -112,7 +113,7 @@ def columns_of(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.i
                 have = f"the columns are {', '.join(known)}" if known else "X has no column names: give numbers"
                 raise ValueError(f"coords: there is no column {column!r}; {have}")
             found.append(known[column])
-        elif isinstance(column, int | np.integer) and -d <= column < d:
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool) and -d <= column < d:
             found.append(int(column) % d)
         else:
             raise ValueError(f"coords must be names or numbers of columns, from 0 to {d - 1}; got {column!r}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import NOT_NEGATIVE, POSITIVE, check_count, check_jobs, check_number
 from npvi.inference import FAMILIES, Data
 from npvi.inference.stochastic import SGD
 from npvi.kernels import Kernel, as_kernel
@@ -17,7 +17,7 @@ from npvi.learning.space import unwrapped
 from npvi.likelihoods import Likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.model.linear_part import columns_of
-from npvi.parameters import Parameter, check_count
+from npvi.parameters import Parameter, inside, value_of
 from npvi.priors.structure import LOW_RANK
 
 __all__ = ["Spec", "check_nugget", "check_settings", "plain_parts", "spec_of"]
@@ -167,15 +167,10 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         check_nugget(settings["nugget"])
     scale = settings["coefficient_scale"]
     named = scale is None or (isinstance(scale, str) and scale == "weak")
-    if not (named or (isinstance(scale, Real) and 0.0 < float(scale) < np.inf)):
-        raise ValueError(
-            f"coefficient_scale must be 'weak', a positive number, or None for a flat prior; got {scale!r}"
-        )
-    tol, n_jobs = settings["tol"], settings["n_jobs"]
-    if not (isinstance(tol, Real) and float(tol) > 0.0):
-        raise ValueError(f"tol must be a positive number, got {tol!r}")
-    if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
-        raise ValueError(f"n_jobs must be None (all cores), a number of threads, or -1, -2, …; got {n_jobs!r}")
+    if not named:
+        check_number(scale, "coefficient_scale", POSITIVE, "'weak', a positive number, or None for a flat prior")
+    check_number(settings["tol"], "tol", POSITIVE)
+    check_jobs(settings["n_jobs"])
     if settings["method"] == "npvi-nn":
         if settings["hyper"] == "integrate":
             raise ValueError("hyper='integrate' doesn't go with method='npvi-nn': use hyper='plug-in', or 'auto'")
@@ -190,7 +185,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name in ("n_neighbors", "n_inducing", "max_iter"):
         value = settings[name]
         if not (name == "n_neighbors" and isinstance(value, str) and value == "auto"):
-            check_count(name, value)
+            check_count(value, name)
 
 
 def _check_optimizer(optimizer: Any, method: str) -> None:
@@ -209,9 +204,7 @@ def check_nugget(nugget: Any) -> None:
     Traceback (most recent call last):
     ValueError: nugget must be a finite number that isn't negative, got -1.0
     """
-    value = nugget.value if isinstance(nugget, Parameter) else nugget
-    if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
-        raise ValueError(f"nugget must be a finite number that isn't negative, got {nugget!r}")
+    check_number(value_of(nugget), "nugget", NOT_NEGATIVE)
 
 
 def plain_parts(
@@ -240,5 +233,5 @@ def plain_parts(
     plain_likelihood.validate()
     said = {**said, **more}
     if isinstance(nugget, Parameter):
-        said["nugget"], nugget = nugget, nugget.value
+        said["nugget"], nugget = nugget, inside(nugget)
     return plain_kernel, plain_likelihood, None if nugget is None else float(nugget), said

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from npvi.graph.checks import check_count
+from npvi.checks import SHARE, as_numbers, check_count, check_finite, check_number, generator
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.gaussian import Gaussian
 from npvi.likelihoods.integrals.density import predictive_log_prob
@@ -82,8 +82,8 @@ class Predictive:
     ) -> None:
         self.likelihood = likelihood
         self.joint = joint
-        self.latent_mean: np.ndarray = np.asarray(latent_mean, dtype=np.float64)
-        self.latent_var: np.ndarray = np.asarray(latent_var, dtype=np.float64)
+        self.latent_mean: np.ndarray = as_numbers(latent_mean, "latent_mean")
+        self.latent_var: np.ndarray = as_numbers(latent_var, "latent_var")
         if self.latent_mean.ndim != 1 or self.latent_mean.shape != self.latent_var.shape:
             raise ValueError(
                 f"latent_mean and latent_var must have one number per row, got shapes "
@@ -91,7 +91,7 @@ class Predictive:
             )
         if not np.all(self.latent_var >= 0.0):
             raise ValueError("latent_var must not be negative, nor NaN")
-        self.nugget: np.ndarray = np.asarray(nugget, dtype=np.float64)
+        self.nugget: np.ndarray = as_numbers(nugget, "nugget")
         if self.nugget.shape not in [(), self.latent_var.shape] or not np.all(self.nugget >= 0.0):
             raise ValueError(f"nugget must be a number or one per row, none negative nor NaN; got {nugget!r}")
         self._var_with_nugget = self.latent_var + self.nugget
@@ -150,9 +150,9 @@ class Predictive:
         array of shape (rows,) for one q, (len(q), rows) for a sequence
             Whole numbers (as floats) where the response is discrete.
         """
-        levels = np.asarray(q, dtype=np.float64)
-        if levels.ndim > 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
-            raise ValueError(f"q must be a number from 0 to 1, or a sequence of them; got {q!r}")
+        levels = _check_probabilities(q)
+        if levels.ndim > 1:
+            raise ValueError(f"q must be a number from 0 to 1, or a sequence of them; got shape {levels.shape}")
         if levels.ndim == 0:
             return self._quantile(float(levels))
         return np.array([self._quantile(float(level)) for level in levels]).reshape(len(levels), len(self))
@@ -164,8 +164,7 @@ class Predictive:
         >>> [end.round(2) for end in Predictive(Poisson(), [0.0], [1.0], nugget=5.0).latent_interval(0.95)]
         [array([-1.96]), array([1.96])]
         """
-        if not 0.0 <= level <= 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        _check_level(level)
         return self._latent_quantile(0.5 * (1.0 - level)), self._latent_quantile(0.5 * (1.0 + level))
 
     def _latent_quantile(self, q: float) -> np.ndarray:
@@ -186,11 +185,13 @@ class Predictive:
     def log_prob(self, y: Any) -> np.ndarray:
         """log p(y), the log density (or probability) of a response at each row, of shape (rows,)."""
         y = self.likelihood.check_response(self._one_per_row(y))
+        self.likelihood.check_together(y, self.row)
         return predictive_log_prob(self.likelihood, y, self.latent_mean, self._var_with_nugget, self.row)
 
     def cdf(self, y: Any) -> np.ndarray:
-        """P(Y ≤ y) at each row, of shape (rows,); y may be any number."""
+        """P(Y ≤ y) at each row, of shape (rows,); y may be any number, or infinite."""
         y = self._one_per_row(y)
+        check_finite(np.where(np.isnan(y), np.nan, 0.0), "y")
         return predictive_cdf(self.likelihood, y, self.latent_mean, self._var_with_nugget, self.row)
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
@@ -200,8 +201,8 @@ class Predictive:
         >>> Predictive(Poisson(), np.zeros(4), np.ones(4)).sample(2, seed=0).shape
         (2, 4)
         """
-        rng = np.random.default_rng(seed)
-        f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(n, len(self)))
+        rng = generator(seed)
+        f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(check_count(n, "n"), len(self)))
         return self.likelihood.sample(rng, f, **self.row)
 
     def joint_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
@@ -242,7 +243,7 @@ class Predictive:
         """
         count = len(self)
         if weights is not None:
-            weights = np.ascontiguousarray(weights, dtype=np.float64)
+            weights = np.ascontiguousarray(as_numbers(weights, "weights"))
             if weights.ndim != 2 or len(weights) != len(self) or not np.isfinite(weights).all():
                 raise ValueError(f"weights must be finite, with one row for each of {len(self)} and a column per sum")
             count = weights.shape[1]
@@ -350,7 +351,7 @@ class Predictive:
         return int(np.clip(_DRAWN // max(1, size), *_DRAWS))
 
     def _check_weights(self, weights: Any) -> np.ndarray:
-        weights = np.ones(len(self)) if weights is None else np.asarray(weights, dtype=np.float64)
+        weights = np.ones(len(self)) if weights is None else as_numbers(weights, "weights")
         if weights.shape != (len(self),) or not np.isfinite(weights).all():
             raise ValueError(
                 f"weights must be one finite number per row, {len(self)} in all; got "
@@ -454,7 +455,7 @@ class Predictive:
         return predictive_quantile(self.likelihood, q, self.latent_mean, self._var_with_nugget, self.row)
 
     def _one_per_row(self, y: Any) -> np.ndarray:
-        y = np.asarray(y, dtype=np.float64)
+        y = as_numbers(y, "y")
         if y.shape not in [(), (len(self),)]:
             raise ValueError(f"y must have one number per row, {len(self)} in all; got shape {y.shape}")
         return np.array(np.broadcast_to(y, (len(self),)))
@@ -491,7 +492,7 @@ class Total:
 
     def quantile(self, q: float | Sequence[float] | np.ndarray) -> Any:
         """The smallest draw that at least a part q of the draws doesn't exceed: a number, or an array for several q."""
-        values = np.quantile(self.draws, q, method="inverted_cdf")
+        values = np.quantile(self.draws, _check_probabilities(q), method="inverted_cdf")
         return float(values) if np.ndim(values) == 0 else values
 
     def interval(self, level: float | None = None) -> tuple[float, float]:
@@ -542,15 +543,13 @@ class NormalTotal(Total):
     @cached_property
     def draws(self) -> np.ndarray:  # type: ignore[override]
         """(n,) of them, shuffled."""
-        rng = np.random.default_rng(self._seed)
+        rng = generator(self._seed)
         chosen = rng.choice(len(self.shares), size=self._n, p=self.shares)
         return rng.normal(self.means[chosen], self.deviations[chosen])
 
     def quantile(self, q: float | Sequence[float] | np.ndarray) -> Any:
         """The number that the sum doesn't exceed with probability q, or an array for several q."""
-        q = np.asarray(q, dtype=np.float64)
-        if not np.all((q >= 0.0) & (q <= 1.0)):
-            raise ValueError(f"q must be from 0 to 1, got {q!r}")
+        q = _check_probabilities(q)
         ends = self.means[:, None] + self.deviations[:, None] * ndtri(q.reshape(1, -1))
         lower, upper = ends.min(axis=0), ends.max(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -581,12 +580,20 @@ def _with_linear_part(totals: np.ndarray, linear: np.ndarray, variance: float, m
     return Total(draws, level, mean, float(std)) if good else Total(draws, level)
 
 
-def _check_level(level: float) -> None:
-    if not 0.0 <= level <= 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+def _check_level(level: Any) -> None:
+    check_number(level, "level", SHARE, "between 0 and 1")
+
+
+def _check_probabilities(q: Any) -> np.ndarray:
+    """One probability, or an array of them."""
+    if q is not None:
+        levels = as_numbers(q, "q")
+        if np.all((levels >= 0.0) & (levels <= 1.0)):
+            return levels
+    raise ValueError(f"q must be a number from 0 to 1, or a sequence of them; got {q!r}")
 
 
 def two_streams(seed: int | np.random.Generator | None) -> tuple[np.random.Generator, np.random.Generator]:
     """One for f and one for the response: the same seed gives the same f with and without responses."""
-    seeds = np.random.default_rng(seed).integers(2**63, size=2)
+    seeds = generator(seed).integers(2**63, size=2)
     return np.random.default_rng(seeds[0]), np.random.default_rng(seeds[1])

@@ -61,7 +61,8 @@ def crps_of_draws(prediction: Predictive, y: NDArray[np.float64], draws: int, se
     import scoringrules
 
     sample = np.ascontiguousarray(prediction.sample(draws, seed=seed).T, dtype=np.float64)
-    return scoringrules.crps_ensemble(y, sample, estimator="pwm", backend="numpy")
+    # of one row it returns a number
+    return np.atleast_1d(scoringrules.crps_ensemble(y, sample, estimator="pwm", backend="numpy"))
 
 
 def gaussian_crps(mixture: MixturePredictive, y: NDArray[np.float64]) -> NDArray[np.float64]:

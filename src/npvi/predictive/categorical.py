@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph.checks import check_count
+from npvi.checks import NOT_NEGATIVE, as_numbers, check_count, check_number, generator
 from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
 from npvi.likelihoods.labels import codes_of
 from npvi.predictive.reach import Reach
@@ -59,11 +59,9 @@ class CategoricalPredictive:
         reach: Callable[[], Reach] | None = None,
     ) -> None:
         self.classes, self.joint, self._reach = np.asarray(classes), joint, reach
-        self.nugget = float(nugget)
-        if not self.nugget >= 0.0:
-            raise ValueError(f"nugget must be a number, not negative; got {nugget!r}")
-        self.latent_mean: NDArray[np.float64] = np.asarray(latent_mean, dtype=np.float64)
-        self.latent_var: NDArray[np.float64] = np.asarray(latent_var, dtype=np.float64)
+        self.nugget = check_number(nugget, "nugget", NOT_NEGATIVE)
+        self.latent_mean: NDArray[np.float64] = as_numbers(latent_mean, "latent_mean")
+        self.latent_var: NDArray[np.float64] = as_numbers(latent_var, "latent_var")
         shape = self.latent_mean.shape
         if len(shape) != 2 or shape[1] != len(self.classes) or shape != self.latent_var.shape:
             raise ValueError(
@@ -110,7 +108,7 @@ class CategoricalPredictive:
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> NDArray:
         """Draws of the label, of shape (n, rows). Rows are drawn independently of each other; see `joint_sample`."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         cumulative = np.cumsum(self.probabilities, axis=1)[:, :-1]
         codes = np.zeros((check_count(n, "n"), len(self)), dtype=np.int64)
         uniform = rng.random(codes.shape)
@@ -125,7 +123,7 @@ class CategoricalPredictive:
                 "joint draws need `joint`, which this CategoricalPredictive was made without: take the one that "
                 "model.predict_dist(X) returns, or use `sample`, which draws every row on its own"
             )
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         codes = np.empty((check_count(n, "n"), len(self)), dtype=np.int64)
         step = max(1, _LATENT // max(1, self.latent_mean.size))
         for start in range(0, n, step):

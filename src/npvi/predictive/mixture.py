@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtr
 
+from npvi.checks import check_count, generator
 from npvi.likelihoods.integrals.quantiles import smallest_reaching
 from npvi.likelihoods.integrals.root_finding import Start
 from npvi.predictive.base import NormalTotal, Predictive, Total
@@ -85,7 +86,7 @@ class MixturePredictive(Predictive):
         return sum(w * part.cdf(y) for w, part in zip(self.weights, self.parts))  # type: ignore[return-value]
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         out = self.parts[0].sample(n, rng)
         chosen = rng.choice(len(self.parts), size=out.shape, p=self.weights)
         for number, part in enumerate(self.parts[1:], 1):
@@ -93,7 +94,8 @@ class MixturePredictive(Predictive):
         return out
 
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
-        return np.concatenate([part.joint_latent_sample(count, rng) for part, count, rng in self._shares(n, seed)])
+        shares = self._shares(check_count(n, "n"), seed)
+        return np.concatenate([part.joint_latent_sample(count, rng) for part, count, rng in shares])
 
     def _responses(
         self, n: int, seed: Any, rough: bool = False
@@ -118,7 +120,7 @@ class MixturePredictive(Predictive):
         return means, deviations, np.concatenate([w * one[2] for w, one in zip(self.weights, found)])
 
     def _total(self, weights: np.ndarray, level: float, n: int, seed: Any, of: str) -> Total:
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         counts = rng.multinomial(n, self.weights)
         found = [
             part._total(weights, level, max(int(count), _FEWEST), np.random.default_rng(rng.integers(2**63)), of)
@@ -142,7 +144,7 @@ class MixturePredictive(Predictive):
         self, n: int, seed: int | np.random.Generator | None
     ) -> Iterator[tuple[Predictive, int, np.random.Generator]]:
         """How many of n surfaces come from which part; a surface comes from one of them as a whole."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         for part, count in zip(self.parts, rng.multinomial(n, self.weights)):
             if count:
                 yield part, int(count), np.random.default_rng(rng.integers(2**63))

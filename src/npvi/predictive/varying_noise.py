@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import check_count, generator
 from npvi.likelihoods import Gaussian, LogNormal
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.moments import predictive_moments
@@ -91,7 +92,7 @@ class VaryingNoisePredictive(MixturePredictive):
         return self.parts[0].reach  # f is the same in all of them
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
-        rng = np.random.default_rng(seed)
+        rng, n = generator(seed), check_count(n, "n")
         f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(n, len(self)))
         g = rng.normal(self.log_noise_mean, np.sqrt(self.log_noise_var), size=(n, len(self)))
         return self.likelihood.sample(rng, f, noise_variance=_exp(g))

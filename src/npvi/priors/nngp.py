@@ -208,11 +208,14 @@ class NNGP:
         distances[np.tril_indices(len(members))] = np.inf
         a, b = divmod(int(np.argmin(distances)), len(members))
         rows = tuple(self.graph.order[members[[a, b] if a != b else [a]]].tolist())
+        variances = self.marginal_variance[np.isfinite(self.marginal_variance) & (self.marginal_variance > 0.0)]
+        enough = max(1e-4 * (float(variances.max()) if len(variances) else 1.0), 10.0 * max(self.nugget, 0.0))
         where = f"rows {{}} and {{}} are only {distances[a, b]:.3g} apart" if a != b else "row {}"
+        asked = "take a larger" if self.nugget > 0.0 else "add a"
         return NotPositiveDefiniteError(
             f"the kernel matrix of a point and its neighbours isn't positive definite ({len(positions)} of "
-            f"{self.graph.n_points} points; {where} and the nugget is {self.nugget:.3g}): add a nugget, for example "
-            f"nugget={1e-4 * (float(self.marginal_variance.max()) or 1.0):.3g}, or choose a rougher kernel",
+            f"{self.graph.n_points} points; {where} and the nugget is {self.nugget:.3g}): {asked} nugget, for example "
+            f"nugget={enough:.3g}, or choose a rougher kernel",
             rows,
         )
 

@@ -10,12 +10,18 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from npvi.runtime.forks import ForkedProcessError, in_children, jax_has_threads
+
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
     from jax.scipy.special import erf, gammaln, log_ndtr, logsumexp, ndtr
 
 __all__ = ["custom_jvp", "erf", "gammaln", "jax", "jit", "jnp", "log_ndtr", "logsumexp", "ndtr", "when_jax_is_there"]
+
+
+#: holds something in a process that was forked from one whose JAX had threads already
+_forked: list[bool] = []
 
 
 class _Module:
@@ -27,6 +33,8 @@ class _Module:
     def __getattr__(self, name: str) -> Any:
         if name == "_name" or name.startswith("__"):  # of an object that is only being made, by copy or pickle
             raise AttributeError(name)
+        if _forked:
+            raise ForkedProcessError
         value = getattr(importlib.import_module(self._name), name)
         self.__dict__[name] = value  # the next time it is found without coming here
         return value
@@ -43,6 +51,8 @@ class _Decorated:
 
     @property
     def _made(self) -> Any:
+        if _forked:
+            raise ForkedProcessError
         made = self.__dict__.get("_kept")
         if made is None:
             made = getattr(jax, self._decorator)(self._function, **self._options)
@@ -129,6 +139,21 @@ class _Loader:
 
 
 _hook: Any = _Hook()
+
+
+def _forget_jax() -> None:
+    """In a forked process nothing of JAX can be used, not even what was found or compiled before."""
+    if not jax_has_threads():
+        return
+    _forked.append(True)
+    modules: tuple[Any, ...] = (jax, jnp, globals()["_special"])
+    for module in modules:
+        kept = {name: value for name, value in vars(module).items() if name == "_name"}
+        module.__dict__.clear()
+        module.__dict__.update(kept)
+
+
+in_children(_forget_jax)
 
 if not TYPE_CHECKING:
     jax, jnp = _Module("jax"), _Module("jax.numpy")

@@ -12,6 +12,8 @@ from itertools import pairwise
 
 from threadpoolctl import ThreadpoolController
 
+from npvi.runtime.forks import in_children
+
 __all__ = ["n_threads", "over_chunks", "threads"]
 
 _threads: ContextVar[int | None] = ContextVar("npvi_threads", default=None)
@@ -54,6 +56,9 @@ def _blas() -> ThreadpoolController:
 @lru_cache(maxsize=4)
 def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="npvi")
+
+
+in_children(_pool.cache_clear)  # a forked process has none of these threads, and would wait for them for ever
 
 
 def over_chunks(loop: Callable, n: int, *args: object, grain: int = 1024, per_thread: int = 4) -> list:

@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from npvi.checks import Kind, check_number
 from npvi.kernels import as_kernel
 from npvi.model import ScaleWarning
 from npvi.runtime import progress
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PAPER_LENGTH_SCALES", "GridResult", "grid_search"]
 
+#: a share of the rows, neither none nor all
+_PART = Kind("between 0 and 1", lambda value: 0.0 < value < 1.0)
 #: the paper's candidates
 PAPER_LENGTH_SCALES = (0.05, 0.1, 0.5, 1.0, 1.5, 2.0, 2.5)
 
@@ -83,11 +86,14 @@ def grid_search(
     >>> result.best_params
     {'length_scale': 0.5}
     """
-    grid = dict(grid) if grid is not None else {"length_scale": PAPER_LENGTH_SCALES}
+    if not hasattr(model, "_checked"):
+        raise TypeError(f"model must be a GPRegressor or a GPClassifier, got {model!r}")
+    grid = _checked_grid({"length_scale": PAPER_LENGTH_SCALES} if grid is None else grid)
     model = clone(model).set_params(kernel=clone(as_kernel(model.kernel)), learn=False)
     names = {name: _parameter_name(model, name) for name in grid}
+    _, responses, _ = clone(model)._checked(X, y, sample_weight)  # before rows get other numbers
     extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
-    training, held_out = _split(model, X, y, sample_weight, extras, validation)
+    training, held_out = _split(model, X, y, sample_weight, extras, validation, len(responses))
     X_train, y_train, weight, row = training
     best, best_params, best_nlpd, previous = None, {}, np.inf, None
     rows = []
@@ -108,6 +114,26 @@ def grid_search(
     return GridResult(best, best_params, pd.DataFrame(rows))
 
 
+def _checked_grid(grid: Any) -> dict[str, list[Any]]:
+    """The values to try of each parameter: at least one of each.
+
+    >>> _checked_grid({"length_scale": 0.5})
+    Traceback (most recent call last):
+    ValueError: grid: give the values of 'length_scale' as a list, such as [0.5], got 0.5
+    """
+    if not isinstance(grid, Mapping):
+        such = '{"length_scale": [0.1, 1.0]}'
+        raise ValueError(f"grid must map names to lists of values, such as {such}; got {grid!r}")
+    for name, values in grid.items():
+        if isinstance(values, str) or not np.iterable(values):
+            raise ValueError(f"grid: give the values of {name!r} as a list, such as [{values!r}], got {values!r}")
+    lists = {str(name): list(values) for name, values in grid.items()}
+    empty = [name for name, values in lists.items() if not values]
+    if empty:
+        raise ValueError(f"grid: there are no values of {empty[0]!r}; give at least one, or leave it out")
+    return lists
+
+
 def _parameter_name(model: BaseGP, name: str) -> str:
     """The full name of a parameter that may be given by the kernel's own name for it."""
     known = model.get_params(deep=True)
@@ -122,7 +148,13 @@ def _parameter_name(model: BaseGP, name: str) -> str:
 
 
 def _split(
-    model: BaseGP, X: Any, y: Any, weight: Any, extras: dict[str, Any], validation: float | tuple[Any, ...]
+    model: BaseGP,
+    X: Any,
+    y: Any,
+    weight: Any,
+    extras: dict[str, Any],
+    validation: float | tuple[Any, ...],
+    n: int,
 ) -> tuple[tuple[Any, Any, Any, dict[str, Any]], tuple[Any, Any, dict[str, Any]]]:
     """(X, y, weight, extras) to train on and (X, y, extras) to score on."""
     if isinstance(validation, tuple):
@@ -131,12 +163,13 @@ def _split(
         X_val, y_val, more = (*validation, None)[:3]
         more = dict(more) if isinstance(more, Mapping) else {"exposure": more}
         return (X, y, weight, extras), (X_val, y_val, more)
-    if not 0.0 < validation < 1.0:
-        raise ValueError(f"validation must be between 0 and 1, got {validation!r}")
+    check_number(validation, "validation", _PART)
+    if not 1 <= np.ceil(validation * n) < n:
+        raise ValueError(f"validation={validation!r} leaves nothing of {n} rows on one side: choose another share")
     from sklearn.model_selection import train_test_split  # a slow import, needed only here
 
     train, held_out = train_test_split(
-        np.arange(len(y)), test_size=validation, random_state=0 if model.random_state is None else model.random_state
+        np.arange(n), test_size=validation, random_state=0 if model.random_state is None else model.random_state
     )
 
     def take(values: Any, rows: Any) -> Any:

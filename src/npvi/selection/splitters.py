@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import _safe_indexing, check_random_state
 
+from npvi.checks import check_count
 from npvi.graph.checks import check_points
 from npvi.graph.places import number_places
-from npvi.parameters import check_count
 
 __all__ = ["LeaveLocationOut", "SpatialBlockSplit"]
 
@@ -72,7 +72,7 @@ class SpatialBlockSplit(BaseCrossValidator):
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """The number of folds."""
-        return check_count("n_splits", self.n_splits, 2)
+        return check_count(self.n_splits, "n_splits", 2)
 
     def blocks(self, X: Any) -> NDArray[np.int64]:
         """The number of each row's block.
@@ -140,7 +140,7 @@ class LeaveLocationOut(BaseCrossValidator):
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """The number of folds; the number of locations in X where `n_splits` is None."""
         if self.n_splits is not None:
-            return check_count("n_splits", self.n_splits, 2)
+            return check_count(self.n_splits, "n_splits", 2)
         if X is None:
             raise ValueError("X is needed to count its locations: give X, or n_splits")
         return int(self._locations(X).max()) + 1
@@ -157,7 +157,7 @@ class LeaveLocationOut(BaseCrossValidator):
             _check_few_columns(X)
         location = number_places(_coordinates(X, self.columns))
         found = int(location.max()) + 1
-        needed = 2 if self.n_splits is None else check_count("n_splits", self.n_splits, 2)
+        needed = 2 if self.n_splits is None else check_count(self.n_splits, "n_splits", 2)
         if found < needed:
             raise ValueError(
                 f"X has {found} different locations, fewer than "

@@ -141,6 +141,11 @@ class Custom(OwnParameters, Likelihood):
                 f"{self._label}: log_prob must return one number for one y and one f, but returned an array of shape "
                 f"{result.shape}"
             )
+        if not np.issubdtype(result.dtype, np.floating):
+            raise ValueError(
+                f"{self._label}: log_prob must return a real number with decimals, but returned {result.dtype}: "
+                "compute it with floats, and without complex numbers"
+            )
         f = np.linspace(-5.0, 5.0, 21)
         y = _USUAL.get(self.support.name, [])
         near = f if self.support == REAL else np.empty(0)

@@ -16,6 +16,10 @@ from npvi.runtime.lazy import jax, jnp, log_ndtr, ndtr
 __all__ = ["Ordinal"]
 
 
+#: more are no categories that can be counted
+_CATEGORIES = 100
+
+
 class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
     """Ordered categories 0, 1, …, C − 1 (ordered probit): P(y ≤ c) = Φ(cuts[c] − f).
 
@@ -47,7 +51,17 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
     @property
     def support(self) -> Support:
         last = len(np.atleast_1d(self.cuts))
-        return Support("ordinal", f"whole numbers from 0 to {last}", lower=0.0, upper=float(last), discrete=True)
+        words = f"whole numbers from 0 to {last}, one category more than there are cuts"
+        return Support("ordinal", words, lower=0.0, upper=float(last), discrete=True)
+
+    def sized_for(self, y: np.ndarray) -> Likelihood:
+        """With a cut between each two of the categories up to the largest.
+
+        >>> Ordinal().sized_for(np.array([0.0, 3.0, 1.0])).cuts
+        [0.0, 1.0, 2.0]
+        """
+        last = float(np.max(y, initial=0.0))
+        return self.replace(cuts=np.arange(last).tolist()) if 1.0 <= last < _CATEGORIES else self
 
     def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
         cuts = jnp.atleast_1d(jnp.asarray(self.cuts))

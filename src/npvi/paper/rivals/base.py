@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from npvi.checks import check_count
 from npvi.estimators import validation
 from npvi.estimators.predicting import PredictsNumbers, per_row
 from npvi.inference.data import Data
@@ -168,9 +169,9 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {getattr(self, name)!r}")
         for name in ("n_inducing", "batch_size", "epochs"):
-            validation.check_count(name, getattr(self, name))
+            check_count(getattr(self, name), name)
         if self.patience is not None:
-            validation.check_count("patience", self.patience)
+            check_count(self.patience, "patience")
         check_nugget(self.nugget)
         if not (self.budget is None or (isinstance(self.budget, Real) and float(self.budget) > 0.0)):
             raise ValueError(f"budget must be a positive number of seconds, or None; got {self.budget!r}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from npvi.estimators import validation
+from npvi.checks import check_count
 from npvi.inference.stochastic.expected_likelihood import Observed, observed
 from npvi.paper.rivals.decoupled import Basis, DecoupledPosterior, Dual, decoupled_basis
 from npvi.paper.rivals.gradients import GradientGP
@@ -127,7 +127,7 @@ class DGP(GradientGP):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        validation.check_count("n_covariance", self.n_covariance)
+        check_count(self.n_covariance, "n_covariance")
 
     def _infer(self, task: Task) -> Found:
         alpha = task.points(self.inducing, "n_inducing", self.n_inducing)

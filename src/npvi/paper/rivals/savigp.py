@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.estimators import validation
+from npvi.checks import check_count
 from npvi.likelihoods import Likelihood
 from npvi.paper.rivals.base import InducingPointGP
 from npvi.paper.rivals.climbing import OutOfTime, climb
@@ -187,9 +187,9 @@ class SAVIGP(InducingPointGP):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        validation.check_count("components", self.components)
+        check_count(self.components, "components")
         # three of each half are spent on control variates
-        if validation.check_count("samples", self.samples, 8) % 2:
+        if check_count(self.samples, "samples", 8) % 2:
             raise ValueError(f"samples must be an even number, got {self.samples}")
 
     def _infer(self, task: Task) -> Found:

@@ -29,7 +29,18 @@ _NAMES = (
     "gcn",
     "verdicts",
 )
-_BATTERIES = ("places", "sizes", "separation", "hard", "latent", "invariance", "nuts", "variances", "coverage")
+_BATTERIES = (
+    "places",
+    "sizes",
+    "separation",
+    "hard",
+    "latent",
+    "invariance",
+    "nuts",
+    "variances",
+    "coverage",
+    "exact_bayes",
+)
 #: by name only too, since networks take long to train, or a GPU
 _NETWORKS = ("npvi_nn", "device")
 

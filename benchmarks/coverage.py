@@ -25,13 +25,15 @@ from benchmarks.common import show
 from benchmarks.fields import dense_draw
 from npvi.model import predict_alone
 
+__all__ = ["CONSTANT", "NEW", "SMOOTHNESS", "draw_truth", "main", "truth_of"]
+
 _NOISES: dict[str, Any] = {
     "gaussian": "gaussian",
     "poisson": npvi.likelihoods.Poisson(),
     "bernoulli": npvi.likelihoods.Bernoulli(),
     "negative_binomial": npvi.likelihoods.NegativeBinomial(),
 }
-_NEW, _CONSTANT = 200, 0.5
+NEW, CONSTANT, SMOOTHNESS = 200, 0.5, (0.5, 1.5, 2.5)
 #: of the unit square: where the prior of a length scale is highest
 _MODE = 0.5 * np.sqrt(2.0 / 12.0)
 _NAMES = ("kernel__length_scale[0]", "kernel__length_scale[1]", "kernel__variance")
@@ -57,9 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def one(noise: str, rows: int, seed: int) -> list[Row]:
     rng = np.random.default_rng([seed, rows, list(_NOISES).index(noise)])
-    X = rng.uniform(size=(rows + _NEW, 2))
-    length, sd = _MODE * rng.exponential(size=2) ** -2.0, rng.exponential()
-    f = _CONSTANT + sd * dense_draw(X, length, rng.choice([0.5, 1.5, 2.5]), rng)
+    X = rng.uniform(size=(rows + NEW, 2))
+    length, sd, smoothness = draw_truth(rng)
+    f = CONSTANT + sd * dense_draw(X, length, smoothness, rng)
     y = _respond(noise, f, rng)
     new, f = X[rows:], f[rows:]
     if len(np.unique(y[:rows])) < 2:
@@ -83,6 +85,16 @@ def one(noise: str, rows: int, seed: int) -> list[Row]:
             "models": model.fit_info_["hyper"].get("models", 1),
         }
     ]
+
+
+def draw_truth(rng: np.random.Generator) -> tuple[np.ndarray, float, float]:
+    """Two length scales, the standard deviation of f and the smoothness, from the priors."""
+    return truth_of(rng.exponential(size=3), rng.choice(SMOOTHNESS))
+
+
+def truth_of(units: np.ndarray, smoothness: float) -> tuple[np.ndarray, float, float]:
+    """The same from three numbers that are exponential under the priors."""
+    return _MODE * units[:2] ** -2.0, float(units[2]), smoothness
 
 
 def _share(f: np.ndarray, dist: Any) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Ascent", "climb"]
+__all__ = ["Ascent", "climb", "newton_step"]
 
 Vector = NDArray[np.float64]
 
@@ -64,11 +64,11 @@ def climb(
     trials = [value]  # but for those that fell too deep to say anything of the top
     while result.evaluations < max_evaluations:
         z, value, gradient = result.z, result.value, result.gradient
-        free = ~(((z <= low) & (gradient < 0.0)) | ((z >= high) & (gradient > 0.0)))
+        free = _free(gradient, z, low, high)
         if not free.any():
             break
         uphill = np.where(free, gradient, 0.0)
-        step = _step(np.where(free[:, None] & free[None, :], result.curvature, 0.0), uphill)
+        step = newton_step(result.curvature, gradient, z, low, high)
         if not scaled or step @ gradient <= 0.0:
             step = 0.5 * uphill / max(np.abs(uphill).max(), 1e-300)
         if scaled and 0.5 * float(step @ gradient) < enough:
@@ -126,6 +126,21 @@ def climb(
 def _in_vain(trials: list[float], enough: float) -> bool:
     """Whether the last two trials have gained less than what one is to promise."""
     return len(trials) > 3 and max(trials[-2:]) - max(trials[:-2]) < enough
+
+
+def newton_step(curvature: NDArray[np.float64], gradient: Vector, z: Vector, low: Vector, high: Vector) -> Vector:
+    """The best step that stays inside the box at the ends where it begins, and isn't too long.
+
+    >>> newton_step(np.eye(2), np.array([0.1, -0.2]), np.zeros(2), np.array([-1.0, 0.0]), np.ones(2))
+    array([0.1, 0. ])
+    """
+    free = _free(gradient, z, low, high)
+    return _step(np.where(free[:, None] & free[None, :], curvature, 0.0), np.where(free, gradient, 0.0))
+
+
+def _free(gradient: Vector, z: Vector, low: Vector, high: Vector) -> NDArray[np.bool_]:
+    """Coordinates whose gradient doesn't lead out of the box."""
+    return ~(((z <= low) & (gradient < 0.0)) | ((z >= high) & (gradient > 0.0)))
 
 
 def _step(curvature: NDArray[np.float64], gradient: Vector) -> Vector:

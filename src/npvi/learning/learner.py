@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from npvi.graph import Graph
 from npvi.inference.data import Data
 from npvi.inference.families.base import Start
+from npvi.learning.bfgs import newton_step
 from npvi.learning.integration import Evaluation
 from npvi.learning.links import Comparison, compare, foretell
 from npvi.learning.objective import (
@@ -382,10 +383,28 @@ class Learner:
         isn't going to be the better one."""
         return self._last(table, self.moved_along(table, found, part, other), found.value)
 
+    def taken(self, table: Table, found: _Found) -> _Found:
+        """What was found, and the step with which its climb ended since that promised too little to be looked at: it
+        costs nothing, and takes most of what is left to the best model."""
+        if found.curvature is None or found.gradient is None:
+            return found
+        space = self.space(table, found.model)
+        z = space.vector()
+        step = newton_step(found.curvature, found.gradient, z, space.low, space.high)
+        if not 0.0 < 0.5 * float(step @ found.gradient) < self._enough(table):
+            return found
+        model = found.model.at(space.named(np.clip(z + step, space.low, space.high)))
+        return replace(found, model=model, gradient=None)
+
+    @staticmethod
+    def _enough(table: Table) -> float:
+        """Nats that a step on all rows must promise."""
+        return max(_ENOUGH, _NATS * len(table))
+
     def _last(self, table: Table, found: _Found, least: float = -np.inf) -> _Found:
         """The climb on all rows."""
         most = 12 if len(table) <= 2 * _LARGE else 3
-        return self.climb(table, found, most, max(_ENOUGH, _NATS * len(table)), least=least)
+        return self.climb(table, found, most, self._enough(table), least=least)
 
 
 @dataclass(frozen=True)
@@ -521,7 +540,9 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
             others = [learner.beside(table, first, found[0], one) for one in found[1:]]
         found = [first, *others]
     found = found if settled else _by_value(found)
-    return found if worth else found[:1]
+    found = found if worth else found[:1]
+    # few rows are explored around what was found
+    return found if part is table else [learner.taken(table, one) for one in found]
 
 
 def _by_value(found: list[_Found]) -> list[_Found]:

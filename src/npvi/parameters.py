@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -191,6 +192,8 @@ class Parametrised(BaseEstimator):
     static: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     """Names of numbers that are never learned."""
+    local: ClassVar[tuple[str, ...]] = ()
+    """Names of settings that belong to this computer, such as paths: no file has them, and none may set them."""
     domains: ClassVar[dict[str, Interval]] = {}
     """What each learnable parameter may be; positive numbers where nothing is said."""
     named: ClassVar[dict[str, type[Self]]] = {}
@@ -212,6 +215,14 @@ class Parametrised(BaseEstimator):
     def replace(self, **parameters: Any) -> Self:
         """A copy with some parameters changed; the original stays as it is."""
         return type(self)(**{**self.get_params(deep=False), **parameters})
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # scikit-learn's takes twice as long for every object around another: a sum of 20 kernels had no end
+        defaults = {name: about.default for name, about in inspect.signature(type(self).__init__).parameters.items()}
+        given = sorted(self.get_params(deep=False).items())
+        changed = [(name, repr(value)) for name, value in given]
+        items = [f"{name}={text}" for name, text in changed if name not in defaults or text != repr(defaults[name])]
+        return _filled(f"{type(self).__name__}(", items)
 
 
 def map_numbers(function: Callable[[Any], Any], obj: Any) -> Any:
@@ -236,6 +247,20 @@ def _check_free(name: str, cls: type[Parametrised]) -> None:
             f"{cls.__name__} cannot have the name {name!r}: {other.__module__}.{other.__qualname__} has it; "
             "give another one"
         )
+
+
+def _filled(start: str, items: list[str], width: int = 80) -> str:
+    """A call with these arguments, on one line or, where that is longer than `width`, on several.
+
+    >>> print(_filled("Sum(", ["k1=RBF()", "k2=RBF()"], width=20))
+    Sum(k1=RBF(),
+        k2=RBF())
+    """
+    line = f"{start}{', '.join(items)})"
+    if len(line) <= width and "\n" not in line:
+        return line
+    indent = "\n" + " " * len(start)
+    return start + f",{indent}".join(item.replace("\n", indent) for item in items) + ")"
 
 
 def _register(cls: type[Parametrised]) -> None:

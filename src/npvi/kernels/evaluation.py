@@ -19,7 +19,8 @@ _LARGEST = 2**17
 
 @jit(static_argnums=0)
 def _pairs(structure: Any, leaves: list, X: jax.Array, Z: jax.Array) -> tuple[jax.Array]:
-    return (jax.vmap(jax.tree.unflatten(structure, leaves))(X, Z),)
+    kernel = jax.tree.unflatten(structure, leaves)
+    return (jax.vmap(lambda x, z: kernel(x, z))(X, Z),)  # JAX prints what it is given: of a kernel, all of it
 
 
 def evaluate(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:

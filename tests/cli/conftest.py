@@ -50,12 +50,13 @@ def folder(tmp_path_factory, survey):
 
 @pytest.fixture
 def npvi(folder, monkeypatch, tmp_path):
-    """Run a command in the folder of the survey; ``{tmp}`` in an argument is a folder for output."""
+    """Run a command in the folder of the survey; ``{tmp}`` in an argument is a folder for output; `more` are arguments
+    with spaces."""
     monkeypatch.chdir(folder)
 
-    def run(command: str):
+    def run(command: str, *more: str):
         arguments = [part.replace("{tmp}", str(tmp_path)) for part in command.split()]
-        return CliRunner().invoke(app, arguments, env=_ENVIRONMENT)
+        return CliRunner().invoke(app, [*arguments, *more], env=_ENVIRONMENT)
 
     return run
 

@@ -201,4 +201,4 @@ def _convert(source: Source, folder: Path, output: Path, options: dict[str, Any]
 
 def _print(text: str) -> None:
     # whole lines, so that they can be copied
-    results().print(text, markup=False, highlight=False, soft_wrap=True)
+    results().print(text, soft_wrap=True)

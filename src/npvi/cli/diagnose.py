@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from npvi.cli.display import say, watching
+from npvi.cli.display import results, say, watching
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.models import check_target, open_model
 from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
@@ -82,6 +82,6 @@ def diagnose(
         if plot is not None:
             with replacing(plot) as file:
                 found.plot().savefig(file, format=kind)
-        typer.echo(str(found))
+        results().print(str(found), soft_wrap=True)
         if plot is not None:
             say(f"picture: {plot}")

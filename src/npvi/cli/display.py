@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 __all__ = [
+    "clean",
     "describe_coefficients",
     "describe_companion",
     "describe_config",
     "describe_noise",
+    "messages",
     "number",
     "results",
     "say",
@@ -25,15 +28,52 @@ __all__ = [
 ]
 
 
+#: kinds of characters that change what a terminal does with others
+_OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
 def say(message: str, style: str = "") -> None:
     """A message to the person, not part of the result."""
     # soft_wrap: a log file or another program gets the line whole
-    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+    messages().print(message, style=style, soft_wrap=True)
+
+
+def clean(text: str, lines: bool = False) -> str:
+    """Text as a terminal may have it: characters that it would obey are shown instead; with `lines`, ends of lines too.
+
+    >>> print(clean("a \\x1b[31mred\\x1b[0m name"))
+    a \\x1b[31mred\\x1b[0m name
+    """
+    # controls, and what turns the direction of writing or can't be written
+    kept = "" if lines else "\n\t"
+    return "".join(
+        character if character in kept or unicodedata.category(character) not in _OBEYED else _shown(character)
+        for character in text
+    )
+
+
+def _shown(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode()
+
+
+class _Console(Console):
+    """Where the commands print: text is text, whatever file it comes from."""
+
+    def __init__(self, stderr: bool) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+    def render_str(self, text: str, **how: Any) -> Text:  # which all text goes through on its way out
+        return super().render_str(clean(text), **how)
 
 
 def results() -> Console:
     """The console for results."""
-    return Console()
+    return _Console(stderr=False)
+
+
+def messages() -> Console:
+    """The console for what is said to the person."""
+    return _Console(stderr=True)
 
 
 def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
@@ -42,7 +82,7 @@ def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs.items():
-        table.add_row(escape(name), escape(value))  # names of columns and labels may have brackets
+        table.add_row(clean(name, lines=True), clean(value, lines=True))  # nobody else's line looks like one of these
     results().print(table)
 
 
@@ -129,7 +169,7 @@ def watching(tolerance: float = 1e-7) -> Iterator[None]:
     """A progress bar for what `npvi.runtime.progress` reports inside."""
     from npvi.runtime.progress import reporting
 
-    console = Console(stderr=True)
+    console = messages()
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -153,7 +193,7 @@ class _Bar:
 
     def __call__(self, stage: str, numbers: Mapping[str, float]) -> None:
         if stage.startswith("compiling"):  # a line that stays, where the bar's own is written over
-            self._bar.console.print(f"{stage[0].upper()}{stage[1:]}", highlight=False)
+            self._bar.console.print(f"{stage[0].upper()}{stage[1:]}")
         elif stage == "grid":
             self._where = f"{int(numbers['combination'])} of {int(numbers['of'])}: "
             self._iteration, self._done = 0, 0.0

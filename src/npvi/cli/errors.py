@@ -67,7 +67,7 @@ def unknown_name(what: str, name: str, names: Sequence[str]) -> InputError:
 
 def _stop(command: str, message: str, code: int) -> None:
     if os.environ.get("NPVI_DEBUG"):
-        traceback.print_exc()
+        say(traceback.format_exc())
     say(f"npvi {command}: {message}", style="bold red")
     raise typer.Exit(code)
 

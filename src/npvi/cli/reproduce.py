@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -27,7 +26,7 @@ from rich.progress import (
 )
 from rich.table import Table as Grid
 
-from npvi.cli.display import results, say
+from npvi.cli.display import messages, results, say
 from npvi.cli.errors import FAILED, INTERRUPTED, InputError, guarded, unknown_name
 
 if TYPE_CHECKING:
@@ -215,7 +214,7 @@ class _Bar:
     """One line for a person, or a line per cell where there is no terminal."""
 
     def __init__(self, check: Callable[[], None]) -> None:
-        console = Console(stderr=True)
+        console = messages()
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -280,7 +279,7 @@ def _describe(cell: Cell) -> str:
 def _show(report: Report, output: Path) -> None:
     for table in report.tables:
         results().print(_grid(table))
-    results().print("\n".join(f"wrote {path}" for path in report.files), markup=False, highlight=False, soft_wrap=True)
+    results().print("\n".join(f"wrote {path}" for path in report.files), soft_wrap=True)
     for data, reason in report.skipped.items():
         say(f"skipped {data}: {reason}", style="yellow")
     for cell, reason in report.failed.items():

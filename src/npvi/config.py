@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from npvi.parameters import Parameter, Parametrised, PenalisedComplexity
+from npvi.runtime.fields import anything, flag, number, record
 
 __all__ = ["from_config", "parameter_config", "parameter_from_config", "to_config"]
 
@@ -28,7 +29,8 @@ def to_config(obj: Parametrised) -> dict[str, Any]:
     {'type': 'RBF', 'length_scale': [1.0, 2.0], 'variance': 1.0}
     """
     parameters = obj.get_params(deep=False)
-    return {_TYPE: _type_name(type(obj)), **{name: _plain(obj, parameters[name]) for name in obj._get_param_names()}}
+    names = [name for name in obj._get_param_names() if name not in obj.local]
+    return {_TYPE: _type_name(type(obj)), **{name: _plain(obj, parameters[name]) for name in names}}
 
 
 def from_config(config: Mapping[str, Any], custom: Mapping[str, Callable] | None = None) -> Any:
@@ -61,7 +63,15 @@ def from_config(config: Mapping[str, Any], custom: Mapping[str, Callable] | None
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:
         raise ValueError(f"{name} has no parameter {unknown[0]!r}; it has {', '.join(allowed)}")
-    return known[name](**{key: _restored(value, custom or {}) for key, value in parameters.items()})
+    kept = {key: value for key, value in parameters.items() if key not in known[name].local}  # older files had them
+    return known[name](**{key: _restored(value, custom or {}) for key, value in kept.items()})
+
+
+_any_number = number(finite=False)
+_FIELDS = record(
+    {_PARAMETER: anything},  # its kernel or likelihood looks at it
+    {"fixed": flag, "lower": _any_number, "upper": _any_number},
+)
 
 
 def parameter_config(parameter: Parameter) -> dict[str, Any]:
@@ -90,6 +100,7 @@ def parameter_from_config(config: Mapping[str, Any]) -> Parameter:
     Parameter(value=1.0, fixed=False, lower=0.1, upper=10.0, prior=None)
     """
     said = dict(config)
+    _FIELDS(said, "parameter")
     value, prior = said.pop(_PARAMETER), said.pop("prior", None)
     if isinstance(prior, Mapping):
         prior = PenalisedComplexity(**{name: float(number) for name, number in prior.items()})

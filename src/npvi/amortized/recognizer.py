@@ -6,8 +6,6 @@ import base64
 import io
 import json
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from importlib import resources
 from itertools import pairwise
@@ -20,12 +18,27 @@ import numpy as np
 from npvi.amortized.guess import FEATURES
 from npvi.amortized.perceptron import Layers, apply
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
+from npvi.runtime.fields import anything, each, items, maybe, number, record, text, whole
 from npvi.runtime.files import UnwritableError, replacing
+from npvi.runtime.reading import read_json, read_npz
 
 __all__ = ["Recognizer", "RecognizerError", "exact_sites", "pretrained"]
 
 _FORMAT = "npvi recognizer 1"
 _ARRAYS = ("centre", "scale", "low", "high")
+#: what a file says besides its arrays
+_ABOUT = record(
+    {
+        "format": text,
+        "likelihood": text,
+        "settings": maybe(each(anything)),
+        "n_inputs": maybe(whole(1)),
+        "rounds": whole(0, 100),
+        "layers": whole(1, 100),
+        "features": items(text),
+        "history": each(items(number(finite=False))),
+    }
+)
 
 
 class RecognizerError(ValueError):
@@ -118,7 +131,11 @@ class Recognizer:
     @classmethod
     def from_text(cls, text: str) -> Recognizer:
         """Read what `to_text` made."""
-        return cls._read(io.BytesIO(base64.b64decode(text)), "the recognizer")
+        try:
+            content = base64.b64decode(text, validate=True)
+        except (TypeError, ValueError) as error:
+            raise RecognizerError(f"the recognizer isn't text of to_text ({error})") from error
+        return cls._read(io.BytesIO(content), "the recognizer")
 
     def _write(self, file: BinaryIO) -> None:
         about = {
@@ -132,8 +149,8 @@ class Recognizer:
             "history": self.history,
         }
         arrays = {name: np.asarray(getattr(self, name), np.float32) for name in _ARRAYS}
-        for number, (weights, biases) in enumerate(self.layers):
-            arrays |= {f"weights{number}": np.asarray(weights), f"biases{number}": np.asarray(biases)}
+        for k, (weights, biases) in enumerate(self.layers):
+            arrays |= {f"weights{k}": np.asarray(weights), f"biases{k}": np.asarray(biases)}
         np.savez(file, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
 
     @classmethod
@@ -150,23 +167,29 @@ class Recognizer:
     @classmethod
     def _read(cls, opened: BinaryIO, where: str) -> Recognizer:
         try:
-            with np.load(opened, allow_pickle=False) as file:
-                about = json.loads(str(file["about"]))
-                arrays = {name: file[name] for name in file.files if name != "about"}
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, ValueError) as error:
+            arrays = read_npz(opened)
+            about = read_json(str(arrays.pop("about")))
+            _ABOUT(about, "")
+        except (OSError, KeyError, ValueError) as error:
             raise RecognizerError(f"{where} is cut short or isn't a recognizer of npvi ({error})") from error
-        if about.get("format") != _FORMAT or about.get("features") != list(FEATURES):
+        if about["format"] != _FORMAT or about["features"] != list(FEATURES):
             raise RecognizerError(
                 f"{where} was written by another version of npvi ({about.get('format')!r}, this one reads "
                 f"{_FORMAT!r}): train it again with npvi.fit_network"
             )
-        layers = [(arrays[f"weights{k}"], arrays[f"biases{k}"]) for k in range(about["layers"])]
-        sizes = [len(FEATURES), *(len(biases) for _, biases in layers)]
-        shapes = [weights.shape for weights, _ in layers]
-        if shapes != list(pairwise(sizes)) or sizes[-1] != 2:
-            raise RecognizerError(f"{where}: weights of shapes {shapes} don't fit together")
-        if not all(np.isfinite(values).all() for values in arrays.values()):
+        names = [f"{kind}{k}" for k in range(about["layers"]) for kind in ("weights", "biases")]
+        if set(arrays) != {*names, *_ARRAYS}:
+            raise RecognizerError(f"{where} has other arrays than a recognizer of {about['layers']} layers")
+        if not all(values.dtype.kind == "f" and np.isfinite(values).all() for values in arrays.values()):
             raise RecognizerError(f"{where}: there are weights that aren't finite")
+        layers = [(arrays[f"weights{k}"], arrays[f"biases{k}"]) for k in range(about["layers"])]
+        sizes = [len(FEATURES), *(biases.size for _, biases in layers)]
+        shapes = [weights.shape for weights, _ in layers]
+        flat = all(biases.ndim == 1 for _, biases in layers)
+        if shapes != list(pairwise(sizes)) or sizes[-1] != 2 or not flat:
+            raise RecognizerError(f"{where}: weights of shapes {shapes} don't fit together")
+        if any(arrays[name].shape != (len(FEATURES),) for name in _ARRAYS) or not (arrays["scale"] > 0.0).all():
+            raise RecognizerError(f"{where}: the scales of its features make no sense")
         return cls(
             about["likelihood"],
             about["settings"],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 from typing import Any, BinaryIO
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from npvi.runtime.files import UnwritableError, replacing
+from npvi.runtime.reading import check_depth, read_array, read_json
 
 __all__ = ["FORMAT", "ModelFileError", "read", "write"]
 
@@ -32,6 +32,10 @@ class ModelFileError(ValueError):
 
 def write(path: str | os.PathLike[str], metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write the file; an older one of that name is replaced only once the new one is complete."""
+    try:
+        check_depth(metadata)
+    except ValueError as error:
+        raise ModelFileError(f"this model cannot be saved: {error}") from None
     try:
         with replacing(path) as file:
             file.write(_header("0" * 64, 0))
@@ -50,18 +54,23 @@ def read(path: str | os.PathLike[str], with_arrays: bool = True) -> tuple[dict[s
     try:
         with open(path, "rb") as file:
             _check(file)
-            metadata = json.loads(file.readline())
+            metadata = read_json(file.readline())
             if not isinstance(metadata, dict):
                 raise ValueError("its JSON is not an object")
-            names = metadata.pop("arrays") if with_arrays else []
-            return metadata, {str(name): _read_array(file) for name in names}
+            names = metadata.pop("arrays", None)
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise ValueError("it does not say which arrays it has")
+            size = os.fstat(file.fileno()).st_size
+            return metadata, {name: read_array(file, size) for name in names if with_arrays}
     except FileNotFoundError:
         raise ModelFileError(f"there is no file {os.fspath(path)}") from None
     except OSError as error:
         raise ModelFileError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from error
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)} {error}") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # half of which NumPy doesn't promise
         # the checksum holds, so it was written like this: by something that isn't npvi
         raise ModelFileError(f"{os.fspath(path)} does not hold a model of npvi: {error}") from error
 
@@ -108,17 +117,3 @@ def _check(file: BinaryIO) -> None:
     if found > expected or hashlib.file_digest(file, "sha256").hexdigest() != checksum[1].decode():  # type: ignore[arg-type]
         raise ModelFileError("was altered since it was saved: its checksum is wrong. Copy or save it again")
     file.seek(start)
-
-
-def _read_array(file: BinaryIO) -> np.ndarray:
-    start = file.tell()
-    version = npy.read_magic(file)
-    if version not in [(1, 0), (2, 0)]:
-        raise ValueError(f"an array has the unknown version {version}")
-    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, _, dtype = read_header(file)
-    # NumPy would first reserve memory for whatever shape is claimed
-    if math.prod(shape) * dtype.itemsize > os.fstat(file.fileno()).st_size:
-        raise ValueError("an array claims to be larger than the file")
-    file.seek(start)
-    return npy.read_array(file, allow_pickle=False)

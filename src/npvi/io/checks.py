@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from npvi.io.packing import prefixes
 from npvi.likelihoods.families.softmax import Softmax
+from npvi.model import Fitted
+from npvi.model.predicting import latent_at
 from npvi.priors.nngp import FACTORS
 from npvi.priors.structure import LOW_RANK
+from npvi.runtime.fields import LARGEST
 
-__all__ = ["check_arrays"]
+__all__ = ["check_arrays", "check_sense"]
+
+#: by how much a covariance may miss being one, relatively
+_ROUNDING = 1e-6
 
 DENSE = 4000
 """Most rows of a posterior that is held by an N × N matrix."""
@@ -22,13 +29,18 @@ def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likeli
 
     Compiled loops trust what they are given: a wrong position in a stranger's file would read foreign memory.
     """
+    _check_classes(arrays, likelihood)
     functions = prefixes(likelihood)
     for name, (dtypes, shape) in _expected(metadata, arrays, functions).items():
         array = arrays[name]
         if array.dtype not in dtypes or array.shape != shape or not np.isfinite(array).all():
             kinds = " or ".join(str(np.dtype(dtype)) for dtype in dtypes)
             raise ValueError(f"its {name} is not a finite {kinds} array of shape {shape}")
+        if float(np.abs(array).max(initial=0)) > LARGEST:
+            raise ValueError(f"its {name} has numbers beyond {LARGEST:g}, which have no finite square")
     n, k = arrays["parents"].shape
+    if n != metadata["n_rows"]:
+        raise ValueError(f"it has {n} rows and says that there are {metadata['n_rows']}")
     everyone = np.arange(n)
     for name in ("order", "spatial", "canonical_order"):
         if name in arrays and not np.array_equal(np.sort(arrays[name]), everyone):
@@ -40,6 +52,8 @@ def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likeli
     if not (np.where(used, earlier, parents == -1).all() and (ascending | ~used[:, 1:]).all()):
         raise ValueError("its parents are not earlier points in ascending order")
     d = int(metadata["n_features_in"])
+    if len({*arrays["coords"].tolist(), *arrays["covariates"].tolist()}) != d:
+        raise ValueError(f"its coords and covariates are not all of its {d} columns")
     for name in ("coords", "covariates"):
         columns = arrays[name]
         if len(np.unique(columns)) < len(columns) or not np.all((columns >= 0) & (columns < d)):
@@ -50,11 +64,54 @@ def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likeli
     for name in ("weight", "coefficient_precision"):
         if name in arrays and not np.all(arrays[name] >= 0.0):
             raise ValueError(f"its {name} is negative somewhere")
-    if "classes" in arrays:
-        several = isinstance(likelihood, Softmax)
-        allowed = (likelihood.n_classes,) if several else (1, 2)
-        if arrays["classes"].ndim != 1 or len(arrays["classes"]) not in allowed:
-            raise ValueError(f"its labels are not {likelihood.n_classes if several else 'one or two'}")
+    for name in (prefix + "coefficient_covariance" for prefix in functions):
+        covariance = arrays[name]
+        size = np.abs(covariance).max(initial=0.0)
+        if not np.allclose(covariance, covariance.T, rtol=0.0, atol=_ROUNDING * size) or (
+            np.linalg.eigvalsh(covariance).min(initial=0.0) < -_ROUNDING * size
+        ):
+            raise ValueError(f"its {name} is no covariance")
+
+
+def check_sense(model: Fitted) -> None:
+    """Raise ValueError or FloatingPointError where a model, each of whose numbers is allowed, can't predict.
+
+    At some of its own rows, among them those with the extremes of what it knows: in the graph's order.
+    """
+    part, n = model.linear_part, len(model.basis)
+    X = np.zeros((n, len({*part.coords, *part.covariates})))
+    X[:, part.covariates] = model.basis[:, int(part.constant) :] * part.scale + part.center
+    X[:, part.coords] = model.prior.X
+    mean, variance = np.reshape(model.posterior.mean, (n, -1)), np.reshape(model.posterior.variance, (n, -1))
+    if not (np.isfinite(variance).all() and (variance > 0.0).all()):
+        raise ValueError("its variances are not positive")
+    rows = np.unique([0, n - 1, *mean.argmin(axis=0), *mean.argmax(axis=0)])
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        f = latent_at(model, X[rows])
+        if not (np.isfinite(f.mean).all() and np.isfinite(f.variance).all()):
+            raise ValueError("its predictions are not finite")
+        predicted = np.reshape(f.mean + f.variance + f.nugget, (len(rows), -1))
+        with suppress(NotImplementedError):  # what would have to be compiled, and f that are classes
+            for latent, at in ((mean + variance, slice(None)), (predicted, rows)):  # the mean of exp f is exp(m + v/2)
+                row = {name: values[at] for name, values in model.data.row.items()}
+                moments = model.model.likelihood.conditional_moments(latent[:, 0], **row)
+                if not all(np.isfinite(moment).all() for moment in moments):
+                    raise ValueError("its predictions are not finite")
+
+
+def _check_classes(arrays: dict[str, np.ndarray], likelihood: Any) -> None:
+    """First of all, because the likelihood's number of classes says how many arrays there are."""
+    several = isinstance(likelihood, Softmax)
+    if "classes" not in arrays:
+        if several:
+            raise ValueError(f"it has no labels of {likelihood.n_classes} classes")
+        return
+    allowed = (likelihood.n_classes,) if several else (1, 2)
+    labels = arrays["classes"]
+    if labels.ndim != 1 or len(labels) not in allowed:
+        raise ValueError(f"its labels are not {likelihood.n_classes if several else 'one or two'}")
+    if not np.array_equal(np.unique(labels), labels):  # so that nan isn't one
+        raise ValueError("its labels are not in order, each once")
 
 
 def _expected(
@@ -62,6 +119,8 @@ def _expected(
 ) -> dict[str, tuple[tuple[type, ...], tuple[int, ...]]]:
     """What kinds of numbers each array may hold, and its shape."""
     n, k = arrays["parents"].shape
+    if not n:
+        raise ValueError("it has no rows")
     (n_coords,), (n_covariates,) = arrays["coords"].shape, arrays["covariates"].shape
     p = int(bool(metadata["linear_part"]["constant"])) + n_covariates
     if len(metadata["linear_part"]["names"]) != p or n_coords < 1:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from npvi.io import archive as model_file
 from npvi.io.archive import FORMAT, ModelFileError
+from npvi.io.metadata import check_metadata
 from npvi.io.packing import pack
 from npvi.io.unpacking import unpack
 
@@ -38,7 +40,12 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
     >>> describe(path)["notes"]
     {'target': 'count'}
     """
-    model_file.write(path, *pack(model, dict(notes or {})))
+    metadata, arrays = pack(model, dict(notes or {}))
+    try:
+        check_metadata(metadata)
+    except ValueError as error:
+        raise ModelFileError(f"this model cannot be saved, because nobody could load it: {error}") from error
+    model_file.write(path, metadata, arrays)
 
 
 def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = None) -> Any:
@@ -73,12 +80,9 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = N
     True
     """
     metadata, arrays = model_file.read(path)
-    try:
+    with _blaming(path):
+        check_metadata(metadata)
         return unpack(metadata, arrays, custom or {})
-    except KeyError as error:
-        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: it has no {error}") from error
-    except (TypeError, AttributeError, ValueError) as error:
-        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: {error}") from error
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -93,4 +97,20 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> describe(path)["n_rows"], describe(path)["kernel"]["type"]
     (3, 'RBF')
     """
-    return model_file.read(path, with_arrays=False)[0]
+    metadata = model_file.read(path, with_arrays=False)[0]
+    with _blaming(path):
+        check_metadata(metadata)
+    return metadata
+
+
+@contextmanager
+def _blaming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong inside, the file is to blame: `save` would not have written it."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except KeyError as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: it has no {error}") from error
+    except Exception as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: {error}") from error

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from npvi.io.archive import ModelFileError
+from npvi.runtime.fields import LARGEST
 
-__all__ = ["STEPS", "pack_step", "unpack_step"]
+__all__ = ["STEPS", "check_steps", "pack_step", "unpack_step"]
 
 STEPS = {
     "MaxAbsScaler": "sklearn.preprocessing",
@@ -24,6 +26,9 @@ STEPS = {
 }
 """Transformers that can be saved, and where they are; no file can name another one."""
 _PASS = "passthrough"
+#: whole numbers that say how much there is to do, and how large they may be where the step has no larger array
+_WORK = ("n_features_in_", "n_output_features_", "_n_out_full", "n_components_", "_max_degree")
+_FEW = 100
 #: what an object of Python is in JSON, where JSON has no such kind
 _KINDS = {"tuple": tuple, "numpy": np.float64}
 
@@ -73,6 +78,7 @@ def unpack_step(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[s
     if unknown:
         raise ValueError(f"its step {about['name']!r} has the setting {unknown[0]!r}, which scikit-learn doesn't know")
     step = kind(**parameters)
+    step._validate_params()
     if about.get("output") is not None:  # scikit-learn refuses what isn't a kind of table
         step.set_output(transform=str(about["output"]))
     fitted = {**{key: _from_json(value) for key, value in about["fitted"].items()}, **arrays}
@@ -83,6 +89,31 @@ def unpack_step(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[s
     if about["feature_names_in"] is not None:
         step.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
     return str(about["name"]), step
+
+
+def check_steps(pipeline: Any) -> None:
+    """Raise ValueError or FloatingPointError where the steps don't turn numbers into what the model takes.
+
+    scikit-learn checks what is fitted, not what was: a few rows that go through all steps tell.
+    """
+    model = pipeline.steps[-1][1]
+    steps = [step for _, step in pipeline.steps[:-1] if not isinstance(step, str)]
+    if not steps:
+        return
+    for step in steps:
+        sizes = [size for value in vars(step).values() if isinstance(value, np.ndarray) for size in value.shape]
+        most = max(_FEW, model.n_features_in_, *sizes)
+        for name in _WORK:
+            if not 0 <= getattr(step, name, 0) <= most:
+                raise ValueError(f"its {type(step).__name__} has {name} = {getattr(step, name)!r}")
+    for rows in (1, 3):
+        X: Any = np.outer(np.arange(rows), np.ones(steps[0].n_features_in_))
+        with np.errstate(divide="raise", over="raise", invalid="raise"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that they saw names of columns in the fit
+            for step in steps:
+                X = np.asarray(step.transform(X), dtype=np.float64)
+        if X.shape != (rows, model.n_features_in_) or not np.abs(X).max() <= LARGEST:
+            raise ValueError(f"its steps don't make {model.n_features_in_} columns of numbers up to {LARGEST:g}")
 
 
 def _to_json(step: str, name: str, value: Any) -> Any:

@@ -13,10 +13,12 @@ from npvi.config import from_config, parameter_from_config
 from npvi.graph import Graph
 from npvi.inference import Data, Trend
 from npvi.inference.families.full import dense_posterior
-from npvi.io.checks import check_arrays
+from npvi.io.checks import check_arrays, check_sense
 from npvi.io.packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, STEP, prefixes
-from npvi.io.steps import unpack_step
+from npvi.io.steps import check_steps, unpack_step
+from npvi.kernels import Kernel
 from npvi.learning.objective import Model
+from npvi.likelihoods import Likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.linalg import Triangular
 from npvi.model import Fitted, Hyper
@@ -58,7 +60,7 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
         raise ValueError(f"it holds a {name!r}, which this version does not know")
     if metadata["parameters"].get("method") == "npvi-nn":
         import npvi.amortized  # noqa: F401 - whose settings may be among the parameters
-    kernel, likelihood = from_config(metadata["kernel"], custom), from_config(metadata["likelihood"], custom)
+    kernel, likelihood = _made(metadata, "kernel", Kernel, custom), _made(metadata, "likelihood", Likelihood, custom)
     likelihood.validate()
     check_arrays(metadata, arrays, likelihood)
     parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
@@ -108,6 +110,7 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
         weight = float(metadata["companion"]["weight"])
         fitted = replace(fitted, companion=companion, companion_weight=weight)
     model.fitted_ = fitted
+    check_sense(fitted)
     return model
 
 
@@ -120,7 +123,9 @@ def _unpack_pipeline(metadata: dict[str, Any], arrays: dict[str, np.ndarray], cu
     prefixes_of_steps = [STEP.format(number) for number in range(len(about["steps"]))]
     steps: list[Any] = [unpack_step(step, _after(p, arrays)) for step, p in zip(about["steps"], prefixes_of_steps)]
     own = {key: array for key, array in arrays.items() if not key.startswith(tuple(prefixes_of_steps))}
-    return Pipeline([*steps, (str(about["last"]), unpack(rest, own, custom))])
+    pipeline = Pipeline([*steps, (str(about["last"]), unpack(rest, own, custom))])
+    check_steps(pipeline)
+    return pipeline
 
 
 def _hyper(about: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Hyper:
@@ -152,6 +157,14 @@ def _unpack_both(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom
     if hasattr(f, "feature_names_in_"):
         model.feature_names_in_ = f.feature_names_in_
     return model
+
+
+def _made(metadata: dict[str, Any], name: str, kind: type, custom: Mapping[str, Callable]) -> Any:
+    """The kernel or the likelihood that was fitted."""
+    found = from_config(metadata[name], custom)
+    if not isinstance(found, kind):
+        raise ValueError(f"its {name} is a {type(found).__name__}, which is none")
+    return found
 
 
 def _after(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

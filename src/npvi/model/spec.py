@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.checks import NOT_NEGATIVE, POSITIVE, check_count, check_jobs, check_number
+from npvi.graph.build import ORDERS, RULES
+from npvi.graph.checks import check_choice
 from npvi.inference import FAMILIES, Data
 from npvi.inference.stochastic import SGD
 from npvi.kernels import Kernel, as_kernel
@@ -18,6 +20,7 @@ from npvi.likelihoods import Likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.model.linear_part import columns_of
 from npvi.parameters import Parameter, inside, value_of
+from npvi.priors.low_rank.inducing import WAYS
 from npvi.priors.structure import LOW_RANK
 
 __all__ = ["Spec", "check_nugget", "check_settings", "plain_parts", "spec_of"]
@@ -182,6 +185,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 
         check_network(settings["network"], settings["solve"], settings["refine"])
     _check_optimizer(settings["optimizer"], settings["method"])
+    check_choice(settings["rule"], "rule", RULES)
+    if isinstance(settings["order"], str):
+        check_choice(settings["order"], "order", ORDERS, ", or an array with the row at each position")
+    if isinstance(settings["inducing"], str):
+        check_choice(settings["inducing"], "inducing", WAYS, ", or an array with a row per inducing point")
     for name in ("n_neighbors", "n_inducing", "max_iter"):
         value = settings[name]
         if not (name == "n_neighbors" and isinstance(value, str) and value == "auto"):

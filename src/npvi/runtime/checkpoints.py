@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
-import zlib
 from typing import Any
 
 import jax
 import numpy as np
 
+from npvi.runtime.fields import Check, anything
 from npvi.runtime.files import UnwritableError, replacing
+from npvi.runtime.reading import read_json, read_npz
 
 __all__ = ["CheckpointError", "fingerprint", "read_checkpoint", "write_checkpoint"]
 
@@ -46,8 +46,11 @@ def write_checkpoint(path: str | os.PathLike[str], trees: dict[str, Any], descri
         raise CheckpointError(f"checkpoint: {error}") from error
 
 
-def read_checkpoint(path: str | os.PathLike[str], examples: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The trees and the description of a file; `examples` have the structure, shapes and types that they must have.
+def read_checkpoint(
+    path: str | os.PathLike[str], examples: dict[str, Any], fields: Check = anything
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The trees and the description of a file; `examples` have the structure, shapes and types that they must have,
+    `fields` says what the description may be.
 
     Raises
     ------
@@ -55,17 +58,19 @@ def read_checkpoint(path: str | os.PathLike[str], examples: dict[str, Any]) -> t
         Where the file is damaged or holds something else.
     """
     try:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            description = json.loads(str(file["description"]))
-            if description["format"] != _FORMAT:
-                raise KeyError("format")
-            arrays = {name: file[name] for name in file.files if name != "description"}
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, ValueError, TypeError) as error:
+        with open(path, "rb") as opened:
+            arrays = read_npz(opened)
+        description = read_json(str(arrays.pop("description")))
+        if description["format"] != _FORMAT:
+            raise KeyError("format")
+        fields(description, "")
+        trees = [(name, examples[name]) for name in description["trees"]]
+    except (OSError, KeyError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"checkpoint: {os.fspath(path)} is cut off or is not a checkpoint of npvi ({error}); delete it to start "
             "anew"
         ) from error
-    return {name: _tree(path, name, examples[name], arrays) for name in description["trees"]}, description
+    return {name: _tree(path, name, example, arrays) for name, example in trees}, description
 
 
 def fingerprint(*trees: Any) -> str:

@@ -12,11 +12,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from npvi.runtime.checkpoints import CheckpointError, read_checkpoint, write_checkpoint
+from npvi.runtime.fields import anything, each, items, maybe, number, record, text, whole
 from npvi.runtime.files import UnwritableError, check_writable
 
 __all__ = ["TrainingState", "owned", "resumed"]
 
 #: what a checkpoint says in words and numbers; the rest of a state is arrays
+_FIELDS = record(
+    {
+        "identity": each(anything),
+        "epochs": whole(),
+        "outcome": maybe(text),
+        "stopped_at": maybe(items(whole(), 2, 2)),
+        "best_epoch": maybe(whole()),
+        "waited": whole(),
+        "history": each(items(number(finite=False))),
+    }
+)
+"""What a checkpoint says."""
 _TOLD = ("epochs", "outcome", "stopped_at", "best_epoch", "waited", "history")
 
 
@@ -102,7 +115,9 @@ def resumed(path: str | os.PathLike[str], state: TrainingState, identity: dict[s
             raise CheckpointError(f"checkpoint: {error}") from error
         return state
     examples = {"parameters": state.parameters, "optimizer_state": state.optimizer_state, "best": state.parameters}
-    trees, told = read_checkpoint(path, examples)
+    trees, told = read_checkpoint(path, examples, _FIELDS)
+    if not {"parameters", "optimizer_state"} <= set(trees):
+        raise CheckpointError(f"checkpoint: {os.fspath(path)} lacks parameters; delete it to start anew")
     for name, value in json.loads(json.dumps(identity)).items():
         if told["identity"].get(name) != value:
             raise CheckpointError(

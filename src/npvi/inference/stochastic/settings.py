@@ -35,6 +35,7 @@ class GradientSettings(Parametrised):
         "patience",
         "checkpoint",
     )
+    local: ClassVar[tuple[str, ...]] = ("checkpoint",)
     optional: ClassVar[tuple[str, ...]] = ()
     """Settings that may be None."""
 
@@ -131,7 +132,8 @@ class SGD(GradientSettings):
     patience : int or None
         Epochs without a better one after which training ends: by the rows held out or, without any, by the bound.
     checkpoint : path or None
-        A file that keeps where training is; fitting again with the same one goes on from there.
+        A file that keeps where training is; fitting again with the same one goes on from there. Files of models don't
+        keep it.
 
     Notes
     -----

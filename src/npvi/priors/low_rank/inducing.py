@@ -12,7 +12,10 @@ from threadpoolctl import threadpool_limits
 
 from npvi.kernels import Kernel
 
-__all__ = ["choose_inducing"]
+__all__ = ["WAYS", "choose_inducing"]
+
+WAYS = ("kmeans", "random")
+"""How inducing points may be chosen."""
 
 #: rows of a batch of k-means, and most batches per centre: centres need be no more exact than the data are dense
 _BATCH, _ROUNDS = 4096, 20
@@ -43,7 +46,7 @@ def choose_inducing(
     """
     if not isinstance(how, str):
         return _given(how, X.shape[1])
-    if how not in ("kmeans", "random"):
+    if how not in WAYS:
         raise ValueError(
             f"inducing must be 'kmeans', 'random' or an array with a row per inducing point and {X.shape[1]} columns; "
             f"got {how!r}"

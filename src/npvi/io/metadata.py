@@ -1,0 +1,137 @@
+"""What a model file's metadata may say: one table, for whoever reads a file and for whoever writes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from npvi.io.packing import ESTIMATORS
+from npvi.io.steps import STEPS
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.priors.structure import LOW_RANK, NearestNeighbors
+from npvi.runtime.fields import (
+    anything,
+    choice,
+    each,
+    flag,
+    items,
+    maybe,
+    number,
+    record,
+    text,
+    whole,
+)
+
+__all__ = ["check_metadata"]
+
+#: models beside a model, at other hyper-parameters: `save` has seen some 30
+_NODES = 200
+#: parts of a kernel: as many as may be in each other
+_PARTS = 100
+
+
+def _config(value: Any, name: str) -> None:
+    """A kernel or a likelihood; what is in it is for its class to say."""
+    record({"type": text})(value, name)
+    _setting(value, name)
+
+
+def _setting(value: Any, name: str) -> None:
+    """A parameter of the constructor, whose own checks look at it; kernels take time to compile."""
+    todo, parts = [value], 0
+    while todo:
+        one = todo.pop()
+        parts += isinstance(one, dict) and "type" in one
+        todo += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+    if parts > _PARTS:
+        raise ValueError(f"its {name} is made of {parts} parts, more than {_PARTS}")
+
+
+def _model(value: Any, name: str) -> None:
+    _MODEL(value, name)
+    names, columns = value["feature_names_in"], value["n_features_in"]
+    if names is not None and len(names) != columns:
+        raise ValueError(f"its {name or 'model'} names {len(names)} inputs and says that there are {columns}")
+    beside = [value["companion"]["model"]] if "companion" in value else []
+    for other in beside + (value["hyper"]["models"] if "hyper" in value else []):
+        kinds = [one["likelihood"]["type"] == Softmax.__name__ for one in (value, other)]
+        if other["n_features_in"] != columns or kinds[0] != kinds[1]:
+            raise ValueError(f"its {name or 'model'} and one beside it are of different inputs or responses")
+
+
+_any_number = number(finite=False)
+_learning = record({"evaluations": whole()})
+
+_MODEL = record(
+    {
+        "npvi": text,
+        "estimator": choice((*ESTIMATORS, "Pipeline")),
+        "parameters": each(_setting),
+        "kernel": _config,
+        "likelihood": _config,
+        "nugget": number(0.0),
+        "posterior": choice(("factor", "draws", "precision", "dense", "low_rank")),
+        "linear_part": record({"constant": flag, "names": items(text)}),
+        "coefficients": each(items(_any_number, 2, 2)),
+        "row": items(choice(("exposure", "trials", "noise_variance", "censored"))),
+        "n_rows": whole(1),
+        "n_features_in": whole(1),
+        "feature_names_in": maybe(items(text)),
+        "elbo": number(),
+        "n_iter": whole(),
+        "fit_info": record({}, {"converged": flag, "n_iter": whole(), "learning": _learning}),
+        "notes": each(anything),
+    },
+    {
+        "prior": choice((NearestNeighbors.kind, *LOW_RANK)),  # older files have no other than the first
+        "classes_are_objects": flag,
+        "labels": items(text),
+        "hyper": record(
+            {
+                "models": items(_model, 1, _NODES),
+                "weights": items(number(0.0, 1.0)),
+                "table": items(
+                    record(
+                        {"parameter": text, "standard_error": _any_number, "lower": _any_number, "upper": _any_number}
+                    )
+                ),
+            }
+        ),
+        "companion": record({"weight": number(0.0, 1.0), "model": _model}),
+        "noise": record(
+            {
+                "kernel": _setting,
+                "max_rounds": whole(1),
+                "rounds": items(record({"log_score": number(), "crps": number()}), 1),
+                "likelihood": _setting,
+                "model": maybe(_model),
+            }
+        ),
+        "pipeline": record(
+            {
+                "steps": items(
+                    record(
+                        {"name": text, "type": choice(("passthrough", *STEPS))},
+                        {
+                            "parameters": each(anything),
+                            "fitted": each(anything),
+                            "output": maybe(text),
+                            "feature_names_in": maybe(items(text)),
+                        },
+                    )
+                ),
+                "last": text,
+                "estimator": choice(ESTIMATORS),
+            }
+        ),
+    },
+)
+
+
+def check_metadata(metadata: Any) -> None:
+    """Raise KeyError where something is missing, ValueError where something is not what it may be.
+
+    >>> check_metadata({"npvi": 3})
+    Traceback (most recent call last):
+    ValueError: its npvi must be text, got 3
+    """
+    _model(metadata, "")

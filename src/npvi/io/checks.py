@@ -19,6 +19,8 @@ __all__ = ["check_arrays", "check_sense"]
 
 #: by how much a covariance may miss being one, relatively
 _ROUNDING = 1e-6
+#: spread of a covariate, relative to its mean, below which a fit takes it for constant and its scale for 1
+_CONSTANT = 1e-15
 
 DENSE = 4000
 """Most rows of a posterior that is held by an N × N matrix."""
@@ -61,6 +63,8 @@ def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likeli
     for name in ("scale", *(prefix + name for prefix in functions for name in ("variance", "factor_diagonal"))):
         if name in arrays and not np.all(arrays[name] > 0.0):
             raise ValueError(f"its {name} is not positive")
+    if not np.all(arrays["scale"] > _CONSTANT * np.maximum(1.0, np.abs(arrays["center"]))):
+        raise ValueError("its scale is that of columns that never change")
     for name in ("weight", "coefficient_precision"):
         if name in arrays and not np.all(arrays[name] >= 0.0):
             raise ValueError(f"its {name} is negative somewhere")
@@ -82,7 +86,7 @@ def check_sense(model: Fitted) -> None:
     X = np.zeros((n, len({*part.coords, *part.covariates})))
     X[:, part.covariates] = model.basis[:, int(part.constant) :] * part.scale + part.center
     X[:, part.coords] = model.prior.X
-    mean, variance = np.reshape(model.posterior.mean, (n, -1)), np.reshape(model.posterior.variance, (n, -1))
+    mean, variance = np.reshape(model.posterior.mean, (n, -1)), np.reshape(model.marginal_variance, (n, -1))
     if not (np.isfinite(variance).all() and (variance > 0.0).all()):
         raise ValueError("its variances are not positive")
     rows = np.unique([0, n - 1, *mean.argmin(axis=0), *mean.argmax(axis=0)])

@@ -66,9 +66,10 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
     shape, _, dtype = read_header(file)
     if dtype.kind == "O":
         raise ValueError("an array holds objects of Python, which only a pickle could restore (allow_pickle=False)")
-    if dtype.kind not in _KINDS or not all(0 <= length <= size for length in shape):
+    if dtype.kind not in _KINDS or any(length < 0 for length in shape):
         raise ValueError(f"an array is of kind {dtype} and shape {shape}, which no model has")
-    if math.prod(shape) * max(1, dtype.itemsize) > size:
+    # also one without numbers in it, whose other sides may be any
+    if max(shape, default=0) > size or math.prod(shape) * max(1, dtype.itemsize) > size:
         raise ValueError("an array claims to be larger than the file")
     file.seek(start)
     return npy.read_array(file, allow_pickle=False)

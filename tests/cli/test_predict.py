@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import special
 
@@ -147,3 +149,33 @@ def test_reach_and_what_a_probability_owes_to_the_nugget(npvi, survey, folder, t
     assert out["std"][0] == pytest.approx(p.std(), abs=0.02)
     assert out["lower"][0] == pytest.approx(np.quantile(p, 0.05), abs=0.03)
     assert out["upper"][0] == pytest.approx(np.quantile(p, 0.95), abs=0.03)
+
+
+def test_parquet_with_a_column_twice(npvi, survey, tmp_path):
+    twice = pd.concat([survey, survey[["lat"]]], axis=1)
+    pq.write_table(
+        pa.Table.from_arrays([pa.array(twice.iloc[:, k]) for k in range(8)], names=twice.columns.tolist()),
+        tmp_path / "twice.parquet",
+    )
+    done = npvi("predict birds.npvi {tmp}/twice.parquet --output {tmp}/out.csv --exposure hours")
+    assert done.exit_code == 2
+    assert "more than one column 'lat'" in done.stderr
+
+
+def test_csv_with_more_fields_than_names(npvi, survey, tmp_path):
+    header, *lines = survey.to_csv(index=False).splitlines()
+    (tmp_path / "wide.csv").write_text("\n".join([header, *(f"{line},more" for line in lines)]))
+    done = npvi("predict birds.npvi {tmp}/wide.csv --output {tmp}/out.csv --exposure hours")
+    assert done.exit_code == 2
+    assert "more fields than there are names of columns, 7" in done.stderr
+
+
+def test_parquet_that_names_a_type_that_is_none(npvi, survey, tmp_path):
+    survey[["lon", "lat", "hours"]].to_parquet(tmp_path / "odd.parquet")
+    table = pq.read_table(tmp_path / "odd.parquet")
+    said = table.schema.metadata[b"pandas"].replace(b'"float64"', b'"floav64"')
+    pq.write_table(table.replace_schema_metadata({b"pandas": said}), tmp_path / "odd.parquet")
+    done = npvi("predict birds.npvi {tmp}/odd.parquet --output {tmp}/out.csv --exposure hours")
+    assert done.exit_code == 2
+    assert "cannot read" in done.stderr
+    assert "floav64" in done.stderr

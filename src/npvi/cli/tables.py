@@ -49,6 +49,8 @@ class Table:
         for name in names:
             if name not in self.columns:
                 raise unknown_name(f"{self.path} has no column", name, self.columns)
+            if self.columns.count(name) > 1:
+                raise InputError(f"{self.path} has more than one column {name!r}: rename or remove all but one")
 
     def read(self, names: Sequence[str]) -> pd.DataFrame:
         """Some columns, whole; at least one row."""
@@ -87,9 +89,15 @@ class Table:
                     start += len(frame)
                     yield frame
         else:
-            yield from pd.read_csv(
-                self.path, sep=self.separator, chunksize=rows, dtype=str, keep_default_na=False, encoding="utf-8-sig"
-            )
+            how: dict[str, Any] = {"dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
+            with pd.read_csv(self.path, sep=self.separator, chunksize=rows, **how) as reader:
+                for frame in reader:
+                    if not isinstance(frame.index, pd.RangeIndex):  # what pandas makes of surplus fields
+                        raise InputError(
+                            f"cannot read {self.path}: its lines have more fields than there are names of columns, "
+                            f"{len(self.columns)}; text with a {self.separator!r} in it needs quotes"
+                        )
+                    yield frame
 
     def _names(self) -> list[str]:
         import pandas as pd
@@ -117,7 +125,8 @@ class Table:
             raise InputError(f"{self.path} is empty") from None
         except UnicodeDecodeError as error:
             raise InputError(f"cannot read {self.path}: it is not text in UTF-8") from error
-        except (ValueError, EOFError, pyarrow.ArrowException) as error:  # pandas' parser errors are ValueErrors
+        except (ValueError, TypeError, EOFError, pyarrow.ArrowException) as error:
+            # pandas' parser errors are ValueErrors; TypeErrors come of what Parquet files say about types
             kind = "a Parquet file" if self.is_parquet else "a table with a line of column names"
             first_line = (str(error).strip().splitlines() or [""])[0]
             raise InputError(f"cannot read {self.path} as {kind}: {first_line}") from error

@@ -11,6 +11,8 @@ from collections import Counter
 from campaign.cases import Name, Outcome
 from campaign.running import Summary, repeat, run
 
+#: findings of one cause that are shown; the table at the end has their number
+_SHOWN = 3
 PARTS = ("problems", "misuse", "files", "tables", "signals")
 
 
@@ -51,10 +53,13 @@ class _Progress:
 
     def __init__(self) -> None:
         self._said = time.monotonic()
+        self._causes: Counter[str] = Counter()
 
     def __call__(self, summary: Summary, outcome: Outcome) -> None:
         if outcome.finding:
-            _show_finding(outcome)
+            self._causes[outcome.cause] += 1
+            if self._causes[outcome.cause] <= _SHOWN:
+                _show_finding(outcome)
         if time.monotonic() - self._said > 15.0:
             self._said = time.monotonic()
             print(f"{summary.part}: {summary.cases} cases in {summary.seconds:.0f} s", file=sys.stderr, flush=True)

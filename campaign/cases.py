@@ -66,11 +66,7 @@ class Outcome:
     def cause(self) -> str:
         """What findings of one cause have in common: the line of npvi, or the first words."""
         *_, last = self.finding.strip().splitlines() or [""]
-        return (
-            last.strip()
-            if re.fullmatch(r"\s*[\w/]+\.py:\d+", last)
-            else re.sub(r"[\d.\[\]e+-]+", "#", self.finding)[:70]
-        )
+        return last.strip() if re.fullmatch(r"\s*[\w/]+\.py:\d+", last) else re.sub(r"[\d.]+", "#", self.finding)[:90]
 
 
 class Part(Protocol):

@@ -202,6 +202,7 @@ def prepare() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.pop("NPVI_DEBUG", None)  # which has tracebacks shown
     if BEFORE in os.environ:
         module, _, function = os.environ[BEFORE].partition(":")
         getattr(importlib.import_module(module), function)()

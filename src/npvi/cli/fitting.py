@@ -31,7 +31,7 @@ def run(
         with watching(getattr(model, "model", model).tol):
             extras = {"sample_weight": rows.weight, **rows.extras}
             if tries:
-                from npvi.selection.grid import grid_search
+                from npvi.selection import grid_search
 
                 found = grid_search(model, rows.X, rows.y, tries, validation=validation, **extras)
                 _show_grid(found, tries)
@@ -59,7 +59,7 @@ def _keep_last_state(model: Any, save: Path | None, notes: dict[str, Any]) -> No
 
 
 def save_model(model: Any, path: Path, notes: dict[str, Any]) -> None:
-    from npvi.io.persistence import save
+    from npvi.io import save
 
     save(model, path, notes)
 

@@ -34,7 +34,7 @@ def info(
     npvi info birds.npvi --json
     """
     with guarded("info"):
-        from npvi.io.persistence import describe
+        from npvi.io import describe
 
         about = describe(model)
         if as_json:

@@ -149,7 +149,7 @@ def open_model(
     as_in_the_fit : take those of the fit where they are there and no other is given.
     """
     from npvi.estimators.predicting import forgotten
-    from npvi.io.persistence import describe, load
+    from npvi.io import describe, load
 
     model, notes = load(path), describe(path)["notes"]
     if inputs is not None:

@@ -22,8 +22,7 @@ from npvi.kernels import Kernel
 from npvi.learning.standard_errors import TWO_SIDED, parameter_table, with_smoothness
 from npvi.learning.table import Table
 from npvi.likelihoods import Likelihood, as_likelihood
-from npvi.model import Fitted, Hyper, Interrupted, Spec, fit, predict, spec_of, update, warn_about_sums
-from npvi.model.linear_part import LinearPart
+from npvi.model import Fitted, Hyper, Interrupted, LinearPart, Spec, fit, predict, spec_of, update, warn_about_sums
 from npvi.posteriors import Posterior
 from npvi.priors import Prior
 from npvi.priors.structure import Structure
@@ -176,7 +175,7 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
         """The paper's way: the length scale that scores best on a validation split, then all rows with that one."""
         import pandas as pd  # slow imports, needed only here
 
-        from npvi.selection.grid import grid_search
+        from npvi.selection import grid_search
 
         names = getattr(self, "feature_names_in_", None)
         table = X if names is None else pd.DataFrame(X, columns=names)
@@ -346,6 +345,6 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted model to one file; `npvi.load` reads it back."""
-        from npvi.io.persistence import save
+        from npvi.io import save  # rarely needed
 
         save(self, path)

@@ -64,6 +64,6 @@ class Pipeline(sklearn_pipeline.Pipeline):
         Of the steps before the last one, those whose fitted state is numbers can be saved (`npvi.io.steps.STEPS`);
         an error names any other.
         """
-        from npvi.io.persistence import save
+        from npvi.io import save  # rarely needed
 
         save(self, path)

@@ -222,7 +222,7 @@ class VaryingNoiseRegressor(NamedParts, RegressorMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file; `npvi.load` reads it back."""
-        from npvi.io.persistence import save
+        from npvi.io import save  # rarely needed
 
         save(self, path)
 

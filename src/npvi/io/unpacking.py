@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -21,8 +22,7 @@ from npvi.learning.objective import Model
 from npvi.likelihoods import Likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.linalg import Triangular
-from npvi.model import Fitted, Hyper
-from npvi.model.linear_part import LinearPart
+from npvi.model import Fitted, Hyper, LinearPart
 from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors import NNGP, Prior
@@ -49,8 +49,6 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     >>> unpack(*pack(model, {}), {}).elbo_ == model.elbo_
     True
     """
-    from npvi import estimators  # which knows `save`
-
     if "pipeline" in metadata:
         return _unpack_pipeline(metadata, arrays, custom)
     if "noise" in metadata:
@@ -65,7 +63,7 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     check_arrays(metadata, arrays, likelihood)
     parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
     parameters |= {name: arrays[f"parameter_{name}"] for name in ARRAYS if f"parameter_{name}" in arrays}
-    model = getattr(estimators, name)(**parameters)
+    model = _class(name)(**parameters)
     kernel.validate(arrays["X"].shape[1])
     y = likelihood.check_response(arrays["y"])
     row = likelihood.check_row({name: arrays[f"row_{name}"] for name in metadata["row"]}, len(y), y)
@@ -114,16 +112,19 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     return model
 
 
+def _class(name: str) -> Any:
+    """The estimator that a file names; they stand on files, and are looked up as it is read."""
+    return getattr(importlib.import_module("npvi.estimators"), name)
+
+
 def _unpack_pipeline(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
     """A model and the steps before it."""
-    from npvi.estimators import Pipeline
-
     about = metadata["pipeline"]
     rest = {key: value for key, value in metadata.items() if key != "pipeline"} | {"estimator": about["estimator"]}
     prefixes_of_steps = [STEP.format(number) for number in range(len(about["steps"]))]
     steps: list[Any] = [unpack_step(step, _after(p, arrays)) for step, p in zip(about["steps"], prefixes_of_steps)]
     own = {key: array for key, array in arrays.items() if not key.startswith(tuple(prefixes_of_steps))}
-    pipeline = Pipeline([*steps, (str(about["last"]), unpack(rest, own, custom))])
+    pipeline = _class("Pipeline")([*steps, (str(about["last"]), unpack(rest, own, custom))])
     check_steps(pipeline)
     return pipeline
 
@@ -142,15 +143,15 @@ def _hyper(about: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping
 
 def _unpack_both(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
     """A model with one of its noise."""
-    from npvi.estimators import VaryingNoiseRegressor
-
     about = metadata["noise"]
     rest = {key: value for key, value in metadata.items() if key != "noise"} | {"estimator": "GPRegressor"}
     f = unpack(rest, {name: array for name, array in arrays.items() if not name.startswith(NOISE)}, custom)
     template = None
     if about["likelihood"] is not None:  # which the fitted one has with a variance that doesn't count
         template = clone(f).set_params(likelihood=_restored_parameter(about["likelihood"], custom))
-    model = VaryingNoiseRegressor(template, _restored_parameter(about["kernel"], custom), int(about["max_rounds"]))
+    model = _class("VaryingNoiseRegressor")(
+        template, _restored_parameter(about["kernel"], custom), int(about["max_rounds"])
+    )
     model.model_, model.likelihood_, model.rounds_ = f, f.likelihood_, [dict(score) for score in about["rounds"]]
     model.noise_model_ = None if about["model"] is None else unpack(about["model"], _after(NOISE, arrays), custom)
     model.n_features_in_ = f.n_features_in_

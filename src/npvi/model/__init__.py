@@ -1,11 +1,11 @@
 """The core, without scikit-learn: a model is described, fitted, extended and asked, by functions of plain records."""
 
-from npvi.model.fitted import Fitted, Hyper, Interrupted
+from npvi.model.fitted import Fitted, Hyper, Interrupted, warn_about_sums
 from npvi.model.fitting import fit
 from npvi.model.inferring import ScaleWarning
+from npvi.model.linear_part import LinearPart
 from npvi.model.predicting import Latent, latent_at, predict, predict_alone
-from npvi.model.spec import Spec, check_nugget, plain_parts, spec_of
-from npvi.model.sums import warn_about_sums
+from npvi.model.spec import Spec, check_nugget, check_settings, plain_parts, spec_of
 from npvi.model.updating import update
 
 __all__ = [
@@ -13,9 +13,11 @@ __all__ = [
     "Hyper",
     "Interrupted",
     "Latent",
+    "LinearPart",
     "ScaleWarning",
     "Spec",
     "check_nugget",
+    "check_settings",
     "fit",
     "latent_at",
     "plain_parts",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,15 @@ from numpy.typing import NDArray
 from npvi.inference import Data
 from npvi.priors import NotPositiveDefiniteError
 
-__all__ = ["canonical_rows", "naming_rows"]
+__all__ = ["canonical_rows", "naming_rows", "rows_of_fit"]
 
 Vector = NDArray[np.float64]
+
+
+def rows_of_fit(order: Any, X: NDArray[np.float64], data: Data) -> NDArray[np.int64]:
+    """The caller's row of each row of a fit: as they are only where the caller says what their order is."""
+    asked = not isinstance(order, str) or order == "given"
+    return np.arange(len(X)) if asked else canonical_rows(X, data)
 
 
 def canonical_rows(X: NDArray[np.float64], data: Data) -> NDArray[np.int64]:

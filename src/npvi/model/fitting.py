@@ -15,30 +15,21 @@ from npvi.learning.learner import Learned, learn
 from npvi.learning.objective import Model
 from npvi.learning.start import in_units_of_data, starting_model
 from npvi.learning.table import Table
-from npvi.likelihoods import Poisson
 from npvi.likelihoods.families.rates import Rates, typical_count
 from npvi.likelihoods.families.softmax import Softmax
-from npvi.model.canonical import canonical_rows, naming_rows
+from npvi.model.canonical import naming_rows, rows_of_fit
 from npvi.model.fitted import Fitted, Interrupted
 from npvi.model.hyper import settle
 from npvi.model.inferring import Clock, Task, fitted_at, not_converged
-from npvi.model.linear_part import LinearPart, linear_part
+from npvi.model.linear_part import NEVER, coefficient_precision, linear_part
 from npvi.model.spec import Spec
 from npvi.priors.low_rank.inducing import choose_inducing
 from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Structure
 from npvi.runtime import progress
 from npvi.runtime.warn import warn
 
-__all__ = ["constant_precision", "fit", "rows_of_fit"]
+__all__ = ["fit"]
 
-#: standard deviation of the constant where all counts are 0, which otherwise would have no end
-_NEVER = 3.0
-#: standard deviation of the coefficient of a standardised covariate, in units of f: by default, and where it is flat
-_WEAK, _FLAT = 5.0, 1e4
-#: the same of counts, whose flat prior is a proper one: covariates that tell zeros from the rest have no other end
-_FLAT_OF_COUNTS = 10.0
-#: standard deviation of the constant of rates whose zeros may have other reasons
-_FLAT_OF_RATES = 20.0
 #: the nugget where none is given and nothing is learned
 _NUGGET = 1e-4
 
@@ -61,6 +52,7 @@ def fit(spec: Spec, X: NDArray[np.float64], data: Data, previous: Fitted | None 
     Examples
     --------
     >>> from npvi.kernels import RBF
+    >>> from npvi.likelihoods import Poisson
     >>> X = np.linspace(0.0, 6.0, 30)[:, None]
     >>> spec = Spec(RBF(), Poisson(), np.arange(1), learn=False)
     >>> fitted = fit(spec, X, spec.data(np.arange(30) % 3, {}))
@@ -112,11 +104,11 @@ class _Chosen:
 
 
 def _task(spec: Spec, X: NDArray[np.float64], data: Data) -> Task:
-    rows = rows_of_fit(spec, X, data)
+    rows = rows_of_fit(spec.order, X, data)
     X, data = X[rows], data.take(rows)
     part = linear_part(X, spec.names, spec.coords, spec.mean, data.weight)
     table = Table(part.places(X), data, part.basis(X))
-    return Task(spec, table, rows, part, _coefficient_precision(spec, part, data))
+    return Task(spec, table, rows, part, coefficient_precision(spec.coefficient_scale, part, data))
 
 
 def _warn_about(task: Task) -> None:
@@ -130,47 +122,8 @@ def _warn_about(task: Task) -> None:
     if task.part.constant and task.table.data.one_sided:
         warn(
             "all counts are 0, or all are as large as can be: how rare the others are can't be known, so the constant "
-            f"mean (of log or logit) has a prior of mean 0 and standard deviation {_NEVER:g}"
+            f"mean (of log or logit) has a prior of mean 0 and standard deviation {NEVER:g}"
         )
-
-
-def rows_of_fit(spec: Spec, X: NDArray[np.float64], data: Data) -> NDArray[np.int64]:
-    """The caller's row of each row of a fit: as they are only where the caller says what their order is."""
-    asked = not isinstance(spec.order, str) or spec.order == "given"
-    return np.arange(len(X)) if asked else canonical_rows(X, data)
-
-
-def _coefficient_precision(spec: Spec, part: LinearPart, data: Data) -> NDArray[np.float64]:
-    """Of the prior of the mean's coefficients.
-
-    A scale in numbers is for covariates as they came, "weak" and None for the standardised ones that the basis has.
-    """
-    precision = np.zeros(len(part.names))
-    if part.constant:
-        precision[0] = constant_precision(data)
-    given = spec.coefficient_scale
-    if given in ("weak", None):
-        support = data.likelihood.support
-        flat = _FLAT_OF_COUNTS if support.discrete or support.atom is not None else _FLAT
-        scale = (flat if given is None else _WEAK) * data.latent_unit * np.ones(len(part.scale))
-    else:
-        scale = given * part.scale
-    precision[int(part.constant) :] = scale**-2.0
-    return precision
-
-
-def constant_precision(data: Data) -> float:
-    """Of the prior of the constant, which is flat, unless nothing says where it is.
-
-    >>> [constant_precision(Data(Poisson(), np.array(y))) > 0.0 for y in ([0.0, 2.0], [0.0, 0.0])]
-    [False, True]
-    """
-    if data.one_sided:
-        return _NEVER**-2
-    if isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
-        # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
-        return _FLAT_OF_RATES**-2
-    return 0.0
 
 
 def _learned(task: Task) -> _Chosen:
@@ -194,7 +147,7 @@ def _learned(task: Task) -> _Chosen:
         other_start = None
     other_link = None
     if other is not None:  # the units of f are its own
-        precision = _coefficient_precision(spec, task.part, replace(data, likelihood=other))
+        precision = coefficient_precision(spec.coefficient_scale, task.part, replace(data, likelihood=other))
         other_link = replace(first, likelihood=other, coefficient_precision=precision)
     learned = learn(
         table,

@@ -19,7 +19,6 @@ from npvi.likelihoods.families.softmax import Softmax
 from npvi.model.fitted import Fitted
 from npvi.model.linear_part import LinearPart
 from npvi.model.spec import Spec
-from npvi.model.sums import sums_at_training_rows
 from npvi.priors import NNGP
 from npvi.runtime import progress
 from npvi.runtime.warn import warn
@@ -104,7 +103,7 @@ def fitted_at(
         info={**fit.info, "seconds": clock.laps},
         recognizer=recognizer,
     )
-    return replace(fitted, info={**fitted.info, **sums_at_training_rows(fitted)})
+    return replace(fitted, info={**fitted.info, **fitted.sums()})
 
 
 def _warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:

@@ -1,4 +1,4 @@
-"""The linear part of a model: which columns the process sees, and which only enter the mean."""
+"""The linear part of a model: which columns the process sees, which only enter the mean, and their prior."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.inference import Data
+from npvi.likelihoods import Poisson
+from npvi.likelihoods.families.rates import Rates
 from npvi.runtime.warn import warn
 
-__all__ = ["LinearPart", "columns_of", "linear_part"]
+__all__ = ["NEVER", "LinearPart", "coefficient_precision", "columns_of", "constant_precision", "linear_part"]
+
+NEVER = 3.0
+"""Standard deviation of the constant where all counts are 0, which otherwise would have no end."""
+#: standard deviation of the coefficient of a standardised covariate, in units of f: by default, and where it is flat
+_WEAK, _FLAT = 5.0, 1e4
+#: the same of counts, whose flat prior is a proper one: covariates that tell zeros from the rest have no other end
+_FLAT_OF_COUNTS = 10.0
+#: standard deviation of the constant of rates whose zeros may have other reasons
+_FLAT_OF_RATES = 20.0
 
 
 @dataclass(frozen=True)
@@ -120,6 +132,38 @@ def columns_of(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.i
     if not found or len(set(found)) < len(found):
         raise ValueError(f"coords must name at least one column, each once; got {coords!r}")
     return np.array(found, dtype=np.int64)
+
+
+def coefficient_precision(given: Any, part: LinearPart, data: Data) -> NDArray[np.float64]:
+    """Of the prior of the mean's coefficients, with the scale that was `given` for covariates.
+
+    One in numbers is for covariates as they came, "weak" and None for the standardised ones that the basis has.
+    """
+    precision = np.zeros(len(part.names))
+    if part.constant:
+        precision[0] = constant_precision(data)
+    if given in ("weak", None):
+        support = data.likelihood.support
+        flat = _FLAT_OF_COUNTS if support.discrete or support.atom is not None else _FLAT
+        scale = (flat if given is None else _WEAK) * data.latent_unit * np.ones(len(part.scale))
+    else:
+        scale = given * part.scale
+    precision[int(part.constant) :] = scale**-2.0
+    return precision
+
+
+def constant_precision(data: Data) -> float:
+    """Of the prior of the constant, which is flat, unless nothing says where it is.
+
+    >>> [constant_precision(Data(Poisson(), np.array(y))) > 0.0 for y in ([0.0, 2.0], [0.0, 0.0])]
+    [False, True]
+    """
+    if data.one_sided:
+        return NEVER**-2
+    if isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
+        # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
+        return _FLAT_OF_RATES**-2
+    return 0.0
 
 
 def _warn_about_rank(part: LinearPart, X: NDArray[np.float64], labels: list[str], scale: NDArray[np.float64]) -> None:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from npvi.graph import extend_graph
 from npvi.inference import Data, Start
-from npvi.model.canonical import naming_rows
+from npvi.model.canonical import naming_rows, rows_of_fit
 from npvi.model.fitted import Fitted
-from npvi.model.fitting import constant_precision, rows_of_fit
 from npvi.model.inferring import infer
-from npvi.model.sums import sums_at_training_rows
+from npvi.model.linear_part import constant_precision
 from npvi.posteriors import DrawsPosterior, PrecisionPosterior
 from npvi.priors.base import NeighborConditional
 
@@ -52,7 +51,7 @@ def update(fitted: Fitted, X: NDArray[np.float64], new: Data) -> Fitted:
             f"the model has only {n} points, so that all of them are neighbours: fit it anew with all rows"
         )
     new = replace(new, likelihood=fitted.model.likelihood)
-    rows = rows_of_fit(fitted.spec, X, new)
+    rows = rows_of_fit(fitted.spec.order, X, new)
     every = np.empty(n + len(X), dtype=np.int64)  # the caller's row of each row of the fit
     every[fitted.prior.graph.order], every[n:] = fitted.graph.order, n + rows
     with naming_rows(every):
@@ -102,7 +101,7 @@ def _extended(fitted: Fitted, X: NDArray[np.float64], new: Data, every: NDArray[
     kept: dict[str, Any] = {
         name: fitted.info[name] for name in ("learning", "at_bound", "seconds") if name in fitted.info
     }
-    return replace(found, info={"seconds": {}, **fit.info, **kept, **sums_at_training_rows(found)})
+    return replace(found, info={"seconds": {}, **fit.info, **kept, **found.sums()})
 
 
 def _start(fitted: Fitted, prior: Any, data: Data, basis: NDArray[np.float64], given: Any) -> Start:

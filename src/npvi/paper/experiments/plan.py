@@ -9,7 +9,7 @@ from typing import Any
 
 from npvi.datasets import Dataset, Split, load
 from npvi.paper.experiments.methods import METHODS, RIVALS
-from npvi.selection.grid import PAPER_LENGTH_SCALES
+from npvi.selection import PAPER_LENGTH_SCALES
 
 __all__ = ["FULL", "QUICK", "TINY", "Plan"]
 

@@ -11,7 +11,7 @@ from scipy import integrate, special, stats
 import npvi
 from npvi import likelihoods
 from npvi.kernels import Matern32
-from npvi.model.sums import sums_at_training_rows, warn_about_sums
+from npvi.model import warn_about_sums
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(150, 2))
@@ -132,7 +132,7 @@ def test_warns_where_one_mean_explodes():
     model = fitted("poisson", RNG.poisson(np.exp(F)).astype(float))
     model.posterior_.variance[3] = 30.0
     model.posterior_.mean[3] = 1.0
-    model.fit_info_.update(sums_at_training_rows(model.fitted_))
+    model.fit_info_.update(model.fitted_.sums())
     with pytest.warns(UserWarning, match="expects a sum of"):
         warn_about_sums(model.fitted_)
 
@@ -142,4 +142,4 @@ def test_saved_with_the_model(tmp_path):
     model.save(tmp_path / "m.npvi")
     again = npvi.load(tmp_path / "m.npvi")
     assert again.fit_info_["sum_expected"] == model.fit_info_["sum_expected"]
-    assert sums_at_training_rows(again.fitted_)["sum_expected"] == pytest.approx(model.fit_info_["sum_expected"])
+    assert again.fitted_.sums()["sum_expected"] == pytest.approx(model.fit_info_["sum_expected"])

@@ -1,4 +1,4 @@
-"""From points to a graph: order them, then give each its parents."""
+"""From points to a graph: order them, then give each its parents; more points at its end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from npvi.graph.checks import check_choice, check_permutation, check_points
 from npvi.graph.graph import Graph
 from npvi.graph.grid import grid_order
 from npvi.graph.maximin import maximin_order
-from npvi.graph.parents import nearest_parents, paper_parents
-from npvi.graph.search import arrange
+from npvi.graph.parents import nearest_parents, paper_parents, sort_rows
+from npvi.graph.search import arrange, search
 from npvi.graph.tree import Tree, build_tree
+from npvi.runtime.parallel import over_chunks
 
-__all__ = ["ORDERS", "RULES", "Order", "Rule", "build_graph"]
+__all__ = ["ORDERS", "RULES", "Order", "Rule", "build_graph", "extend_graph"]
 
 Rule = Literal["paper", "nearest"]
 Order = Literal["maximin", "grid", "random", "given"]
@@ -91,3 +92,34 @@ def _ordered(points: np.ndarray, tree: Tree, order: str, seed: int) -> np.ndarra
     if order == "random":
         return np.random.default_rng(seed).permutation(len(points))
     return np.arange(len(points))
+
+
+def extend_graph(graph: Graph, points: np.ndarray, new: np.ndarray) -> Graph:
+    """The graph with M more points last, each with its K nearest points before it as parents.
+
+    Only the new points are searched for; the old ones keep their places and their parents.
+
+    Parameters
+    ----------
+    graph : of N > K points.
+    points : (N, D) coordinates of its points, in its order.
+    new : (M, D) coordinates of the new ones, rows N, N + 1, … of the caller.
+
+    Examples
+    --------
+    >>> from npvi.graph import build_graph
+    >>> graph = build_graph([[0.0], [1.0], [5.0]], 1, order="given")
+    >>> extend_graph(graph, np.array([[0.0], [1.0], [5.0]]), np.array([[4.0], [4.5]])).parents.ravel().tolist()
+    [-1, 0, 1, 2, 2]
+    """
+    points, new = check_points(points, "points"), check_points(new, "new")
+    n, k = graph.parents.shape
+    m = len(new)
+    arranged = arrange(build_tree(np.vstack([points, new])), np.arange(n + m))
+    places = np.flatnonzero(arranged.positions >= n).astype(np.int32)
+    positions = arranged.positions[places]
+    found = np.empty((m, k), np.int32)
+    search(arranged, arranged.points[places], places, positions, positions - np.int32(n), found)
+    parents = np.concatenate([graph.parents, found])
+    over_chunks(lambda start, stop: sort_rows(n + start, n + stop, parents), m)
+    return Graph(np.concatenate([graph.order, np.arange(n, n + m)]), parents, arranged.positions)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from npvi.inference.data import Data
 from npvi.inference.families.base import Covariance, Family, Start
 from npvi.inference.mean_function import CoefficientSpread, MeanFunction
-from npvi.inference.relaxation import Relaxation
 from npvi.inference.shared_spread import SharedSpread
 from npvi.inference.solver import PrecisionSolver, SolverLog
 from npvi.likelihoods import Curvatures, Expectations
@@ -411,3 +410,33 @@ def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vect
         above = data.expectations(mean, common + 1.0 / (others + middle)).precision > middle
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.asarray(np.sqrt(low * high))
+
+
+class Relaxation:
+    """Which share of the proposed change of each w to take (Aitken's rule).
+
+    Points that share a place answer for each other: all of them correct w at once, each as if alone, and overshoot.
+    Then successive proposals change sign, and their ratio says by how much to hold back.
+
+    >>> relaxation = Relaxation(1)
+    >>> relaxation.of(np.array([1.0])), relaxation.of(np.array([-1.0]))
+    (array([1.]), array([0.5]))
+    """
+
+    #: proposals below this (relative to 1/v) must turn twice in a row: one turn is what the last step left over
+    _small = 0.01
+
+    def __init__(self, n: int) -> None:
+        self._proposal, self._share, self._turned = np.zeros(n), np.ones(n), np.zeros(n, dtype=bool)
+
+    def of(self, proposal: Vector) -> Vector:
+        """The share of each, given all proposals before."""
+        before = self._proposal
+        ratio = np.divide(proposal, before, out=np.zeros_like(proposal), where=before != 0.0)
+        held_back = np.maximum(self._share / (1.0 - np.minimum(ratio, 0.0)), 0.2)
+        # a proposal that turned but shrank to a third will be gone soon enough by itself
+        turned = ratio < -0.3
+        overshot = turned & (self._turned | (np.abs(before) > self._small))
+        self._share = np.where(overshot, held_back, np.minimum(1.0, 1.5 * self._share))
+        self._proposal, self._turned = proposal, turned
+        return self._share

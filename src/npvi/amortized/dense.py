@@ -16,8 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from npvi.amortized.guess import guess, sites
-from npvi.amortized.local import Pieces
-from npvi.amortized.patches import Patches
+from npvi.amortized.patches import Patches, Pieces
 from npvi.amortized.perceptron import apply
 from npvi.amortized.recognizer import Recognizer
 from npvi.inference.data import Data

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.amortized.patches import Patches, make_patches
+from npvi.amortized.patches import Patches, Pieces, make_patches
 from npvi.amortized.recognition import recognised, tell
 from npvi.amortized.recognizer import Recognizer
 from npvi.graph import Graph, build_graph
@@ -31,26 +31,12 @@ from npvi.priors import NNGP
 from npvi.runtime import progress
 from npvi.runtime.compiling import compiled
 
-__all__ = ["Pieces", "pieces_by_sparse_solves", "recognise_locally"]
+__all__ = ["pieces_by_sparse_solves", "recognise_locally"]
 
 Vector = NDArray[np.float64]
 
 #: points of a piece, and of its halo: with sparse systems, with dense ones
 _SPARSE, _DENSE = (2048, 1024), (64, 192)
-
-
-class Pieces:
-    """The posterior as the pieces have it, point by point in the graph's order; every point is in the core of one."""
-
-    def __init__(self, graph: Graph, n_features: int) -> None:
-        n = graph.n_points
-        self.mean, self.diagonal, self.site_precision = np.empty(n), np.empty(n), np.empty(n)
-        self.edges, self.features = np.zeros(graph.parents.shape), np.empty((n, n_features))
-
-    def put(self, at: NDArray, *, mean: Any, diagonal: Any, edges: Any, site_precision: Any, features: Any) -> None:
-        """What one piece, or many, say about points in their cores."""
-        self.mean[at], self.diagonal[at], self.edges[at] = mean, diagonal, edges
-        self.site_precision[at], self.features[at] = site_precision, features
 
 
 def recognise_locally(

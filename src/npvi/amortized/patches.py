@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from npvi.graph.tree import build_tree
 from npvi.runtime.compiling import compiled
 from npvi.runtime.parallel import over_chunks
 
-__all__ = ["Patches", "make_patches"]
+__all__ = ["Patches", "Pieces", "make_patches"]
 
 #: neighbours of a core point that may be in the halo
 _NEAR = 64
@@ -36,6 +36,20 @@ class Patches(NamedTuple):
     parents: NDArray[np.int32]
     children: NDArray[np.int32]
     rank: NDArray[np.int32]
+
+
+class Pieces:
+    """The posterior as the patches have it, point by point in the graph's order; every point is in the core of one."""
+
+    def __init__(self, graph: Graph, n_features: int) -> None:
+        n = graph.n_points
+        self.mean, self.diagonal, self.site_precision = np.empty(n), np.empty(n), np.empty(n)
+        self.edges, self.features = np.zeros(graph.parents.shape), np.empty((n, n_features))
+
+    def put(self, at: NDArray, *, mean: Any, diagonal: Any, edges: Any, site_precision: Any, features: Any) -> None:
+        """What one patch, or many, say about points in their cores."""
+        self.mean[at], self.diagonal[at], self.edges[at] = mean, diagonal, edges
+        self.site_precision[at], self.features[at] = site_precision, features
 
 
 def make_patches(coordinates: NDArray[np.float64], graph: Graph, core: int = 64, halo: int = 192) -> Patches:

@@ -119,6 +119,7 @@ class GPRegressor(PredictsNumbers, BaseGP):
         then returns that mixture.
     companion_weight_ : its share.
     hyper_ : models at other hyper-parameters that predictions are mixed from, with their weights, or None.
+    fitted_ : all of this as one record, which `npvi.model.update` and `npvi.model.predict` take.
 
     Methods
     -------

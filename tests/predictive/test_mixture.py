@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import npvi
 from npvi.diagnostics.scores import crps
 from npvi.learning.stacking import stacking
-from npvi.likelihoods import Beta, Gamma, Gaussian, Poisson, StudentT, Tweedie, ZeroInflatedPoisson
+from npvi.likelihoods import (
+    Beta,
+    Binomial,
+    Exponential,
+    Gamma,
+    Gaussian,
+    HurdlePoisson,
+    NegativeBinomial,
+    Poisson,
+    StudentT,
+    Tweedie,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
+)
 from npvi.predictive.base import Predictive
 from npvi.predictive.calibration import gaussian_crps
 from npvi.predictive.mixture import MixturePredictive
@@ -61,6 +74,73 @@ def test_quantiles_of_nested_mixtures(likelihood):
         else:
             at = mixed.cdf(found)
             np.testing.assert_allclose(np.where(found == likelihood.support.atom, q, at), q, atol=1e-9)
+
+
+def models_around_one(likelihood, rows=30, parts=20):
+    """Means and variances as models around the best one have them, and noise of its own for each where `likelihood`
+    makes it; a few parts are far off, next to certain, or next to impossible."""
+    rng = np.random.default_rng(4)
+    m, v = rng.normal(0.5, 1.0, rows), 10.0 ** rng.uniform(-2.5, 0.3, rows)
+    means = m + np.sqrt(v) * rng.normal(0.0, 0.3, (parts, rows))
+    variances = v * np.exp(rng.normal(0.0, 0.3, (parts, rows)))
+    weights = rng.dirichlet(np.full(parts, 2.0))
+    means[1, :5] += 4.0
+    variances[2, 5:10], variances[3, 10:15] = 0.0, 1e-9
+    variances[4, 15:20] *= 30.0
+    weights[5] = 1e-14
+    means[5] -= 3.0
+    weights[6] = 0.0
+    made = [likelihood(scale) for scale in np.exp(rng.normal(0.0, 0.2, parts))]
+    each = [Predictive(*one) for one in zip(made, means, variances)]
+    return MixturePredictive(each, weights / weights.sum())
+
+
+OF_MANY = {
+    "one Poisson": lambda _: Poisson(),
+    "one binomial": lambda _: Binomial("probit"),
+    "one exponential": lambda _: Exponential(),
+    "counts": lambda scale: NegativeBinomial(1.5 * scale),
+    "zeros": lambda scale: ZeroInflatedNegativeBinomial(0.5, 0.3 * scale),
+    "zeros beside one Poisson": lambda scale: HurdlePoisson(0.3 * scale, "softplus"),
+    "amounts": lambda scale: Gamma(2.0 * scale),
+    "shares": lambda scale: Beta(8.0 * scale),
+    "errors": lambda scale: StudentT(0.3 * scale, 2.0 + 2.0 * scale),
+    "noise": lambda scale: Gaussian(0.1 * scale),
+}
+
+
+@pytest.mark.parametrize("q", [0.001, 0.05, 0.5, 0.95, 0.999])
+@pytest.mark.parametrize("name", OF_MANY)
+def test_quantiles_of_many_models(name, q):
+    mixed = models_around_one(OF_MANY[name])
+    found = mixed.quantile(q)
+    if mixed.likelihood.support.discrete:
+        assert np.all((mixed.cdf(found) >= q - 1e-11) & (mixed.cdf(found - 1.0) < q + 1e-11))
+    else:
+        ends = (found < 1e-290) | (found > 1.0 - 1e-6) if name == "shares" else np.zeros(len(found), dtype=bool)
+        assert ends.sum() < 15  # nearer to 0 and 1 than numbers can be
+        np.testing.assert_allclose(mixed.cdf(found)[~ends], q, rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("q", [0.001, 0.05, 0.5, 0.95, 0.999])
+@pytest.mark.parametrize("name", ["amounts", "errors", "noise", "one exponential"])
+def test_quantiles_of_many_models_are_scipys_roots(name, q):
+    mixed = models_around_one(OF_MANY[name], rows=4)
+    low, high = (-200.0, 200.0) if mixed.likelihood.support.lower < 0.0 else (-40.0, 8.0)
+    y_of = (lambda x: x) if mixed.likelihood.support.lower < 0.0 else np.exp
+    for k, found in enumerate(mixed.quantile(q)):
+        root = optimize.brentq(lambda x, k=k: mixed.cdf(np.full(4, y_of(x)))[k] - q, low, high, xtol=1e-13, rtol=1e-13)
+        assert found == pytest.approx(y_of(root), rel=1e-6)
+
+
+def test_rows_are_the_same_in_pieces():
+    """Data per row, and more rows than are taken at a time."""
+    n = 10_000
+    m, exposure = np.linspace(-1.0, 2.0, n), np.linspace(0.5, 5.0, n)
+    parts = [Predictive(Poisson(), m + shift, np.full(n, 0.3), {"exposure": exposure}) for shift in (0.0, 0.4)]
+    some = [Predictive(Poisson(), m[-7:] + shift, np.full(7, 0.3), {"exposure": exposure[-7:]}) for shift in (0.0, 0.4)]
+    whole, few = (MixturePredictive(each, [0.5, 0.5]).quantile(0.9) for each in (parts, some))
+    np.testing.assert_array_equal(whole[-7:], few)
 
 
 def test_draws_come_from_both():

@@ -14,9 +14,9 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.gaussian import Gaussian
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.distribution import predictive_cdf
+from npvi.likelihoods.integrals.mixed_cdf import Component
 from npvi.likelihoods.integrals.moments import predictive_moments
-from npvi.likelihoods.integrals.quantiles import predictive_quantile
-from npvi.likelihoods.integrals.rows_cdf import RowsCdf
+from npvi.likelihoods.integrals.quantiles import mixture_quantile
 from npvi.predictive.reach import Reach
 
 __all__ = ["NormalTotal", "Predictive", "Total", "two_streams"]
@@ -447,12 +447,12 @@ class Predictive:
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
         return predictive_moments(self.likelihood, self.latent_mean, self._var_with_nugget, self.row)
 
-    def _rows_cdf(self, q: float) -> RowsCdf:
-        """P(Y ≤ y) for a search for quantiles about q."""
-        return RowsCdf(self.likelihood, q, self.latent_mean, self._var_with_nugget, self.row)
+    def _components(self) -> list[Component]:
+        """What y is a mixture of."""
+        return [Component(1.0, self.likelihood, self.latent_mean, self._var_with_nugget, self.row)]
 
     def _quantile(self, q: float) -> np.ndarray:
-        return predictive_quantile(self.likelihood, q, self.latent_mean, self._var_with_nugget, self.row)
+        return mixture_quantile(self._components(), q)
 
     def _one_per_row(self, y: Any) -> np.ndarray:
         y = as_numbers(y, "y")

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtr
 
 from npvi.checks import check_count, generator
-from npvi.likelihoods.integrals.quantiles import smallest_reaching
-from npvi.likelihoods.integrals.root_finding import Start
+from npvi.likelihoods.integrals.mixed_cdf import Component
 from npvi.predictive.base import NormalTotal, Predictive, Total
 from npvi.predictive.reach import Reach
 
@@ -153,36 +152,9 @@ class MixturePredictive(Predictive):
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
         return _moments([(part.mean, part.var) for part in self.parts], self.weights)
 
-    def _rows_cdf(self, q: float) -> _Mixed:  # type: ignore[override]
-        return _Mixed([part._rows_cdf(q) for part in self.parts], self.weights)
-
-    def _quantile(self, q: float) -> np.ndarray:
-        support = self.likelihood.support
-        if q in (0.0, 1.0):
-            return np.full(len(self), support.lower if q == 0.0 else support.upper)
-        cdf = self._rows_cdf(q)
-
-        def whole(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-            everywhere = np.zeros(len(self))
-            everywhere[rows] = y
-            return self.cdf(everywhere)[rows]
-
-        return smallest_reaching(q, support, cdf, cdf.start(), whole)
-
-
-class _Mixed:
-    """The distribution function of a mixture, for a search: see `RowsCdf`."""
-
-    def __init__(self, parts: Sequence[Any], weights: np.ndarray) -> None:
-        self.parts, self.weights = parts, weights
-
-    def __call__(self, y: np.ndarray, rows: np.ndarray, coarse: bool = False) -> np.ndarray:
-        return sum(w * part(y, rows, coarse) for w, part in zip(self.weights, self.parts))  # type: ignore[return-value]
-
-    def start(self) -> Start:
-        starts = [part.start() for part in self.parts]
-        centre, var = _moments([(start.centre, start.unit**2) for start in starts], self.weights)
-        return Start(centre, np.sqrt(var))
+    def _components(self) -> list[Component]:
+        parts = ((w, part) for w, owner in zip(self.weights, self.parts) for part in owner._components())
+        return [part._replace(weight=w * part.weight) for w, part in parts]
 
 
 def _moments(parts: Sequence[tuple[np.ndarray, np.ndarray]], weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

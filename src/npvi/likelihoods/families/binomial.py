@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.families.count_sums import by_terms
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.log_gamma import log_binomial
 from npvi.likelihoods.integrals.logistic_normal import expected_softplus
@@ -67,8 +68,10 @@ class Binomial(Likelihood, name="binomial", about="successes among trials"):
 
     def cdf(self, y: np.ndarray, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
         y, f = np.floor(np.asarray(y, dtype=np.float64)), np.asarray(f, dtype=np.float64)
-        k = np.clip(y, 0.0, np.asarray(trials) - 1.0)
-        inside = special.betainc(trials - k, k + 1.0, self.links[self.link].mean_numpy(-f))
+        mean, k = self.links[self.link].mean_numpy, np.clip(y, 0.0, np.asarray(trials) - 1.0)
+        success, failure = mean(f), mean(-f)
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            inside = by_terms(k, np.exp(trials * np.log(failure)), success / failure, trials, -1.0, _beyond, failure)
         return np.where(y < 0.0, 0.0, np.where(y >= trials, 1.0, inside))
 
     def threshold(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> Threshold:
@@ -107,3 +110,7 @@ def check_trials(y: np.ndarray, row: dict[str, np.ndarray]) -> None:
         some = ", ".join(f"row {i}: {y[i]:g} of {trials[i]:g}" for i in wrong[:3]) + (", …" if len(wrong) > 3 else "")
         hint = "" if "trials" in row else "; trials is 1 where it is not given"
         raise ValueError(f"y: {len(wrong)} of {len(y)} rows have more successes than trials ({some}){hint}")
+
+
+def _beyond(y: np.ndarray, failure: np.ndarray, trials: np.ndarray) -> np.ndarray:
+    return special.betainc(trials - y, y + 1.0, failure)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.families.poisson import poisson_cdf
 from npvi.likelihoods.families.rates import Rates
 from npvi.parameters import Interval
 from npvi.runtime.lazy import gammaln, jax, jnp
@@ -66,14 +67,12 @@ class HurdlePoisson(Rates, name="hurdle_poisson", about="counts with many zeros"
         return (1.0 - self.zero) * mean * (1.0 + self.zero * mean - jnp.exp(-rate - _log_share(rate)))
 
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
-        y, rate = np.broadcast_arrays(np.floor(np.asarray(y, dtype=np.float64)), self.rate_numpy(f, exposure))
+        at, (y, rate) = y, np.broadcast_arrays(np.floor(np.asarray(y, dtype=np.float64)), self.rate_numpy(f, exposure))
         k, positive = np.maximum(y, 0.0), np.clip(rate, 1e-300, None)
-        # whichever of the two sides loses no digits
-        small, some = rate < 1.0, -np.expm1(-positive)
-        count = np.empty(rate.shape)
+        some = -np.expm1(-positive)
+        count = (poisson_cdf(at, positive) - np.exp(-positive)) / some
+        small = rate < 0.1  # there the difference has few digits
         count[small] = 1.0 - special.pdtrc(k[small], positive[small]) / some[small]
-        large = ~small
-        count[large] = (special.pdtr(k[large], positive[large]) - np.exp(-positive[large])) / some[large]
         count[y < 1.0] = 0.0
         return np.where(y < 0.0, 0.0, self.zero + (1.0 - np.asarray(self.zero)) * count)
 

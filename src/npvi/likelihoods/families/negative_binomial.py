@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
+from npvi.likelihoods.families.count_sums import by_terms
 from npvi.likelihoods.families.rates import Rates
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.log_gamma import log_rising
@@ -77,9 +78,11 @@ class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
         return mean + mean**2 / self.dispersion
 
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
-        y, r = np.asarray(y, dtype=np.float64), np.asarray(self.dispersion, dtype=np.float64)
-        share = 1.0 / (1.0 + self.rate_numpy(f, exposure) / r)
-        return np.where(y < 0.0, 0.0, special.betainc(r, np.maximum(np.floor(y), 0.0) + 1.0, share))
+        r = float(self.dispersion)
+        ratio = self.rate_numpy(f, exposure) / r
+        with np.errstate(divide="ignore"):
+            x = 1.0 / (1.0 + 1.0 / ratio)
+        return by_terms(y, np.exp(-r * np.log1p(ratio)), x, r, 1.0, _beyond, 1.0 / (1.0 + ratio))
 
     def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> Threshold:
         dispersion = np.full(len(y), float(self.dispersion))
@@ -116,3 +119,7 @@ def initial_dispersion(y: np.ndarray, exposure: np.ndarray | float) -> float:
     mean = exposure * max(float(np.sum(y) / np.sum(exposure)), 1e-300)
     excess = 0.5 * float(np.sum((y - mean) ** 2 - mean))
     return float(np.clip(np.sum(mean**2) / max(excess, 1e-300), 0.01, 1000.0))
+
+
+def _beyond(y: np.ndarray, share: np.ndarray, r: np.ndarray) -> np.ndarray:
+    return special.betainc(r, y + 1.0, share)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from npvi.likelihoods.families.count_sums import by_terms
 from npvi.likelihoods.families.rates import Rates
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.runtime.lazy import gammaln, jax, jnp
 
-__all__ = ["Poisson"]
+__all__ = ["Poisson", "poisson_cdf"]
 
 
 class Poisson(Rates, name="poisson", about="counts"):
@@ -67,8 +68,7 @@ class Poisson(Rates, name="poisson", about="counts"):
         return rate, rate
 
     def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
-        y = np.asarray(y, dtype=np.float64)
-        return np.where(y < 0.0, 0.0, special.pdtr(np.maximum(np.floor(y), 0.0), self.rate_numpy(f, exposure)))
+        return poisson_cdf(y, self.rate_numpy(f, exposure))
 
     def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> Threshold:
         return Threshold(y + 1.0, None, self.latent_of_log_rate(exposure), self.link == "exp")
@@ -121,3 +121,12 @@ _TABLED = 1024
 @lru_cache(maxsize=1)
 def _log_factorials() -> np.ndarray:
     return special.gammaln(np.arange(1.0, 1.0 + _TABLED))
+
+
+def poisson_cdf(y: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """P(Y ≤ y) for these means.
+
+    >>> poisson_cdf(np.zeros(1), np.ones(1)).round(6)
+    array([0.367879])
+    """
+    return by_terms(y, np.exp(-rate), rate, 1.0, 0.0, lambda y, rate, _: special.pdtr(y, rate), rate)

@@ -47,7 +47,8 @@ def threshold_cdf(threshold: Threshold, mean: np.ndarray, sd: np.ndarray, coarse
     >>> threshold_cdf(exponential, 0.0 * one, 1e-2 * one).round(4)  # P(log E > 0) = e^−1
     array([0.3679])
     """
-    a, b = threshold.a, np.full(len(mean), np.inf) if threshold.b is None else threshold.b
+    two, a = threshold.b is not None, threshold.a
+    b = np.full(len(mean), np.inf) if threshold.b is None else threshold.b
     free, b = b <= 0.0, np.where(b <= 0.0, 1.0, b)  # without failures left any f will do
     peak = np.log(a) - (0.0 if threshold.b is None else np.log(b))
     width = np.sqrt(1.0 / a + 1.0 / b)
@@ -70,18 +71,24 @@ def threshold_cdf(threshold: Threshold, mean: np.ndarray, sd: np.ndarray, coarse
         chosen, n = np.flatnonzero((needed == size) & ~free), int(_SIZES[size])
         for start in range(0, len(chosen), max(1, _BLOCK // n)):
             rows = chosen[start : start + max(1, _BLOCK // n)]
-            t = np.linspace(-left[rows] / stretch[rows], right[rows] / stretch[rows], n, axis=1)
-            x = stretch[rows, None] * np.sinh(t)
-            alpha = a[rows, None]
-            if threshold.b is None:
+            # gamma responses all have one density, and counts few: those of each pair of shapes once
+            pairs, place = np.unique(
+                a[rows] + 1j * b[rows] if two else a[rows], return_index=True, return_inverse=True
+            )[1:]
+            once = rows[pairs]
+            t = np.linspace(-left[once] / stretch[once], right[once] / stretch[once], n, axis=1)
+            x = stretch[once, None] * np.sinh(t)
+            alpha = a[once, None]
+            if not two:
                 log_density = alpha * (x - np.expm1(x))
             else:
-                beta = b[rows, None]
+                beta = b[once, None]
                 log_density = -alpha * np.log1p(beta / (alpha + beta) * np.expm1(-x))
                 log_density -= beta * np.log1p(np.minimum(alpha / (alpha + beta), 1.0 - 2.0**-53) * np.expm1(x))
             weight = np.exp(log_density) * np.cosh(t)
-            z = (threshold.latent(peak[rows, None] + x, rows) - mean[rows, None]) / sd[rows, None]
-            out[rows] = np.einsum("ij,ij->i", weight, special.ndtr(z)) / weight.sum(axis=1)
+            weight /= weight.sum(axis=1)[:, None]
+            z = (threshold.latent((peak[once, None] + x)[place], rows) - mean[rows, None]) / sd[rows, None]
+            out[rows] = np.einsum("ij,ij->i", weight[place], special.ndtr(z))
     return out
 
 

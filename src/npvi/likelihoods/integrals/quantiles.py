@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.distribution import mixture_cdf
+from npvi.likelihoods.integrals.mixed_cdf import Component, MixedCdf
 from npvi.likelihoods.integrals.root_finding import Cdf, Start, bisected, roots, whole_roots
-from npvi.likelihoods.integrals.rows_cdf import RowsCdf
 from npvi.likelihoods.support import Support
 from npvi.runtime.parallel import over_chunks
 
-__all__ = ["predictive_quantile", "smallest_reaching"]
+__all__ = ["mixture_quantile", "predictive_quantile"]
 
 _SLACK = 1e-12
 """F(y) counts as reaching q when it is this close: q = 0.5 and F = ½ up to rounding is a tie, not a miss."""
+_BLOCK = 2**13
+"""Rows at a time: a mixture keeps some hundred numbers for each."""
 
 Row = dict[str, np.ndarray]
 
@@ -31,34 +35,46 @@ def predictive_quantile(
     >>> predictive_quantile(Poisson(), 0.9, np.log([1.0, 100.0]), np.full(2, 1e-12))
     array([  2., 113.])
     """
-    row = row or {}
-    n = len(mean)
+    return mixture_quantile([Component(1.0, likelihood, mean, variance, row or {})], q)
+
+
+def mixture_quantile(components: Sequence[Component], q: float) -> np.ndarray:
+    """`predictive_quantile` where several models have a say.
+
+    >>> from npvi.likelihoods import Gaussian
+    >>> parts = [Component(0.5, Gaussian(1.0), np.full(1, m), np.zeros(1), {}) for m in (-8.0, 8.0)]
+    >>> mixture_quantile(parts, 0.75).round(6)  # the middle of one of them
+    array([8.])
+    """
+    components = [part for part in components if part.weight > 0.0]
+    first, n = components[0], len(components[0].mean)
     if q in (0.0, 1.0):
-        return np.full(n, likelihood.support.lower if q == 0.0 else likelihood.support.upper)
-    closed = likelihood.marginal_quantile(q, mean, variance, **row)
-    if closed is not None:
+        return np.full(n, first.likelihood.support.lower if q == 0.0 else first.likelihood.support.upper)
+    closed = first.likelihood.marginal_quantile(q, first.mean, first.variance, **first.row)
+    if len(components) == 1 and closed is not None:
         return closed
     out = np.empty(n)
 
     def part(start: int, stop: int) -> None:
-        s = slice(start, stop)
-        out[s] = _search(likelihood, q, mean[s], variance[s], {name: value[s] for name, value in row.items()})
+        for at in range(start, stop, _BLOCK):
+            s = slice(at, min(stop, at + _BLOCK))
+            out[s] = _search(q, [part.of(s) for part in components])
 
     over_chunks(part, n)
     return out
 
 
-def _search(likelihood: Likelihood, q: float, mean: np.ndarray, variance: np.ndarray, row: Row) -> np.ndarray:
-    cdf = RowsCdf(likelihood, q, mean, variance, row)
+def _search(q: float, components: Sequence[Component]) -> np.ndarray:
+    cdf = MixedCdf(components, q)
 
     def slow(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        some = {name: value[rows] for name, value in row.items()}
-        return mixture_cdf(likelihood, y, mean[rows], variance[rows], some)
+        some = (part.of(rows) for part in components)
+        return sum(part.weight * mixture_cdf(part.likelihood, y, *part[2:]) for part in some)  # type: ignore[return-value]
 
-    return smallest_reaching(q, likelihood.support, cdf, cdf.start(), slow)
+    return _smallest_reaching(q, components[0].likelihood.support, cdf, cdf.start(), slow)
 
 
-def smallest_reaching(q: float, support: Support, cdf: Cdf, start: Start, slow: Cdf) -> np.ndarray:
+def _smallest_reaching(q: float, support: Support, cdf: Cdf, start: Start, slow: Cdf) -> np.ndarray:
     """The smallest y with F(y) ≥ q, for each row: by secants, and by bisection with a `slow` F where they don't settle.
 
     ``cdf(y, rows, coarse)`` and ``slow(y, rows)`` are F at one y for each of these rows.

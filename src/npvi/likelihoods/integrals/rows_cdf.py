@@ -14,22 +14,24 @@ from npvi.likelihoods.integrals.moments import conditional_moments
 from npvi.likelihoods.integrals.root_finding import Start, to_x
 from npvi.likelihoods.integrals.tabulated import Rules, table_of
 
-__all__ = ["RowsCdf"]
+__all__ = ["CHUNK", "COARSE", "EXACT", "SIZES", "Row", "RowsCdf"]
 
 Row = dict[str, np.ndarray]
 
 _HERMITE = {8: 0.15, 16: 0.4}
 """Nodes of Gauss–Hermite, and up to which steepness they are right to 1e-12: (ρ²/(1 + ρ²))^nodes."""
-_SIZES = (20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384)
+SIZES = (20, 28, 40, 64, 96, 128, 192, 256, 384)
 """Nodes of the trapezoidal rule."""
 _MARGIN = 1.25
 """By which a step may be steeper than was seen at the start of the search."""
-_EXACT, _COARSE = (7.3, 25.0), (5.2, 14.0)
+EXACT, COARSE = (7.3, 25.0), (5.2, 14.0)
 """Of the trapezoidal rule: how many standard deviations it covers, and the logarithm of its error."""
-_CHUNK = 2**15
+CHUNK = 2**15
 """Numbers in the making at a time: what the processor keeps near."""
 _TABULATED, _TAIL = 64, 1e-3
 """Rows that a table is worth it for, and how far out its digits suffice."""
+_FEW, _SMALL = 96, 128.0
+"""Nodes that are quicker than a threshold, of counts with means up to so many."""
 _UNRESOLVED, _CLOSED, _THRESHOLD = -1, -2, -3
 _LARGE = 1e290
 
@@ -49,17 +51,11 @@ class RowsCdf:
     """
 
     def __init__(self, likelihood: Likelihood, q: float, mean: np.ndarray, variance: np.ndarray, row: Row) -> None:
-        self._support, self.row = likelihood.support, row
-        self._zeros, self.likelihood = likelihood.beside_zeros() or (0.0, likelihood)
-        self._shift = 0.0
-        if self._zeros:
-            beside = float(np.clip((q - self._zeros) / (1.0 - self._zeros), 1e-3, 1.0 - 2.0**-53))
-            self._shift = float(special.ndtri(beside) - special.ndtri(q)) if q > self._zeros else -np.inf
-            q = beside
+        self.likelihood, self._support, self.row = likelihood, likelihood.support, row
         self.mean, self.variance = mean, variance
         self.sd = np.sqrt(variance)
-        self.centre, self.spread, self.slope, width = _shape(self.likelihood, q, mean, self.sd, row)
-        self._nodes = self._choose(width)
+        self.centre, self.spread, self.slope, self.width = _shape(likelihood, q, mean, self.sd, row)
+        self._nodes = self._choose(self.width)
         found = self.likelihood.scores(**row) if len(mean) >= _TABULATED and min(q, 1.0 - q) >= _TAIL else None
         self._table = None if found is None else table_of(found[0])
         self._more = np.broadcast_to(0.0 if found is None else found[1], mean.shape)
@@ -76,12 +72,12 @@ class RowsCdf:
             nodes = np.where(np.isnan(out), nodes, 0)
         for n in np.unique(nodes[nodes != 0]):
             chosen = np.flatnonzero(nodes == n)
-            step = max(1, _CHUNK // max(abs(int(n)), 64))
+            step = max(1, CHUNK // max(abs(int(n)), 64))
             for start in range(0, len(chosen), step):
                 c = chosen[start : start + step]
                 some = {name: value[c] for name, value in row.items()}
                 out[c] = self._rule(int(n), coarse, y[c], mean[c], sd[c], some)
-        return np.where(y < 0.0, 0.0, self._zeros) + (1.0 - self._zeros) * out if self._zeros else out
+        return out
 
     def start(self) -> Start:
         """Where a search begins: as if both y and f were normal in its coordinate."""
@@ -104,7 +100,7 @@ class RowsCdf:
                 at, scale = centre, np.ones(len(centre))
             unit = np.hypot(noise * scale, latent * scale)
         unit = np.clip(np.nan_to_num(unit, nan=1.0, posinf=100.0), 1e-300, None)
-        return Start(np.nan_to_num(at + self._shift * unit, nan=0.0, posinf=690.0, neginf=-690.0), unit)
+        return Start(np.nan_to_num(at, nan=0.0, posinf=690.0, neginf=-690.0), unit)
 
     def _rule(self, n: int, coarse: bool, y: np.ndarray, mean: np.ndarray, sd: np.ndarray, row: Row) -> np.ndarray:
         if n == _CLOSED:
@@ -122,7 +118,8 @@ class RowsCdf:
     def _choose(self, width: np.ndarray) -> np.ndarray:
         """How many nodes each row takes, or one of the labels."""
         some = {name: value[:1] for name, value in self.row.items()}
-        if self.likelihood.marginal_cdf(np.zeros(1), self.mean[:1], self.variance[:1], **some) is not None:
+        self.closed = self.likelihood.marginal_cdf(np.zeros(1), self.mean[:1], self.variance[:1], **some) is not None
+        if self.closed:
             return np.full(len(self.sd), _CLOSED)
         if np.isfinite(self._support.lower):
             # with links like exp and logit no step is wider, though few responses vary little far out
@@ -131,13 +128,17 @@ class RowsCdf:
             steep = _MARGIN * np.nan_to_num(self.sd / width, nan=np.inf, posinf=np.inf)
         relative = self.sd / self.likelihood.resolution
         step = np.minimum(0.89 / np.sqrt(1.0 + np.minimum(steep, 1e150) ** 2), 0.33 / np.maximum(relative, 1e-300))
-        needed = 2.0 * _EXACT[0] / step + 1.0
-        sizes = np.array(_SIZES)
+        self.step = step * self.sd
+        needed = 2.0 * EXACT[0] / step + 1.0
+        sizes = np.array(SIZES)
         nodes = np.append(sizes, _UNRESOLVED)[np.searchsorted(sizes, needed)]
         for n, reach in reversed(_HERMITE.items()):
             nodes = np.where(np.maximum(steep, 1.6 * relative) <= reach, n, nodes)
         if self.likelihood.threshold(np.ones(1), **some) is not None:
-            nodes = np.where((steep >= 1.0) & (nodes != 8) & (nodes != 16), _THRESHOLD, nodes)
+            # probabilities of small counts are sums that many nodes take together
+            enough = np.where(self._support.discrete & (self.centre < _SMALL), _FEW, 0)
+            worth = (steep >= 1.0) & ((nodes > enough) | (nodes == _UNRESOLVED)) & (nodes != 8) & (nodes != 16)
+            nodes = np.where(worth, _THRESHOLD, nodes)
         return nodes
 
     def _by_threshold(self, coarse: bool, y: np.ndarray, mean: np.ndarray, sd: np.ndarray, row: Row) -> np.ndarray:
@@ -182,7 +183,7 @@ def _rules_of(nodes: np.ndarray, coarse: bool) -> Rules:
 
 @lru_cache
 def _all_rules(coarse: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    sizes = np.array([*_HERMITE, *_SIZES])
+    sizes = np.array([*_HERMITE, *SIZES])
     rules = [_nodes(int(n), coarse) for n in sizes]
     z, weights = (np.concatenate(part) for part in zip(*rules))
     return sizes, np.cumsum([0, *(len(nodes) for nodes, _ in rules)]), z, weights
@@ -202,8 +203,8 @@ def _hermite(n: int) -> tuple[np.ndarray, np.ndarray]:
 def _trapezoid(n: int, coarse: bool) -> tuple[np.ndarray, np.ndarray]:
     """The rule with n nodes, or with half as many that cover less: a coarse one for the first steps of a search."""
     if coarse:
-        n = int(np.ceil(n * _COARSE[0] / _EXACT[0] * np.sqrt(_COARSE[1] / _EXACT[1])))
-    reach = _COARSE[0] if coarse else _EXACT[0]
+        n = int(np.ceil(n * COARSE[0] / EXACT[0] * np.sqrt(COARSE[1] / EXACT[1])))
+    reach = COARSE[0] if coarse else EXACT[0]
     nodes = np.linspace(-reach, reach, n)
     weights = np.exp(-0.5 * nodes**2)
     return nodes, weights / weights.sum()

@@ -127,6 +127,20 @@ def test_a_companion_that_was_learned_is_an_estimator_at_its_own_numbers():
     np.testing.assert_allclose(model.predict(NEW), mixed, rtol=1e-12)
 
 
+class Labelled(npvi.GPRegressor):
+    """An estimator of a user's own, with a parameter more and most of them set."""
+
+    def __init__(self, kernel="matern", label=""):
+        super().__init__("poisson", kernel=kernel, learn=False, n_neighbors=7)
+        self.label = label
+
+
+def test_an_estimator_of_ones_own_has_the_settings_that_it_sets():
+    model = Labelled(RBF(2.0), label="mine").fit(X, Y)
+    assert (model.fitted_.spec.n_neighbors, model.fitted_.spec.learn) == (7, False)
+    assert npvi.GPRegressor("poisson", RBF(2.0), learn=False, n_neighbors=7).fit(X, Y).elbo_ == model.elbo_
+
+
 def test_a_constant_input_is_called_by_its_own_name():
     table = pd.DataFrame({"height": X[:, 0], "east": X[:, 1], "north": np.ones(150)})
     model = npvi.GPRegressor("poisson", RBF(2.0), learn=False, coords=["east", "north"])

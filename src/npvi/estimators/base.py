@@ -189,7 +189,9 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        return spec_of({**self.get_params(deep=False), **held}, likelihood, n_columns, names, seed)
+        # of an estimator that is derived from ours, which may have other parameters of its own
+        settings = {name: getattr(self, name) for name in BaseGP._get_param_names()}
+        return spec_of({**settings, **held}, likelihood, n_columns, names, seed)
 
     # -- what the estimators differ in --------------------------------------------------------------------------------
 
@@ -332,8 +334,9 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
         other, spec = copy.copy(self), fitted.spec
         other.fitted_ = fitted
         if self.learn and not spec.learn:  # a companion was fitted at the numbers that it was found to have
-            held = {"kernel": spec.kernel, "likelihood": spec.likelihood, "nugget": spec.nugget, "learn": False}
-            other.set_params(**held, inducing=spec.inducing, optimizer=spec.optimizer)
+            other.learn = False
+            for name in ("kernel", "likelihood", "nugget", "inducing", "optimizer"):
+                setattr(other, name, getattr(spec, name))
         return other
 
     # -- prediction ---------------------------------------------------------------------------------------------------

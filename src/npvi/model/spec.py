@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -139,19 +139,11 @@ def spec_of(
     kernel, plain, nugget, said = plain_parts(settings["kernel"], likelihood, settings["nugget"], len(coords), inputs)
     if settings["hyper"] == "integrate" and isinstance(plain, Softmax):
         raise ValueError("hyper='integrate' doesn't go with three or more labels: use hyper='plug-in', or 'auto'")
-    own = {"kernel", "likelihood", "nugget", "coords", "learn", "random_state", "n_jobs", "verbose"}
-    return Spec(
-        kernel=kernel,
-        likelihood=plain,
-        nugget=nugget,
-        said=said,
-        named=frozenset(name for name in ("kernel", "likelihood") if isinstance(settings[name], str)),
-        coords=coords,
-        names=None if names is None else tuple(str(name) for name in names),
-        learn=bool(settings["learn"]),
-        seed=seed,
-        **{name: value for name, value in settings.items() if name not in own},
-    )
+    found: dict[str, Any] = {one.name: settings[one.name] for one in fields(Spec) if one.name in settings}
+    found |= {"kernel": kernel, "likelihood": plain, "nugget": nugget, "said": said, "coords": coords, "seed": seed}
+    found["named"] = frozenset(name for name in ("kernel", "likelihood") if isinstance(settings[name], str))
+    found["names"] = None if names is None else tuple(str(name) for name in names)
+    return Spec(**found)
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ import time
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.lib import format as npy
 from sklearn.preprocessing import StandardScaler
@@ -299,3 +300,33 @@ def test_steps_that_make_no_sense(path):
     ):
         model_files.altered(pipeline, path, change)
         refused(path, "cannot be loaded: ", [load])
+
+
+@pytest.mark.parametrize("name", ["sensitivity", "coefficients", "coefficient_covariance", "basis", "mean"])
+def test_numbers_that_are_allowed_and_predict_nothing(path, name):
+    counts = RNG.poisson(np.exp(np.sin(X[:, 0])))
+    fitted = npvi.GPRegressor("negative_binomial", "rbf", nugget=0.1, n_neighbors=5, learn=False).fit(X, counts)
+    model_files.altered(fitted, path, lambda m, a: a[name].__setitem__(..., 1e9))
+    refused(path, "its predictions are not finite|overflow", [load])
+
+
+@pytest.mark.parametrize("kind", ["model", "three_labels"])
+def test_random_alterations(kind, path, request):
+    """Each is refused in one kind of error, or is a model that predicts finite numbers without a warning."""
+    metadata, arrays = model_files.contents(request.getfixturevalue(kind))
+    rng = np.random.default_rng(0)
+    counts = {"refused": 0, "loaded": 0}
+    for _ in range(150):
+        changed, changed_arrays, what = model_files.mutated(metadata, arrays, rng)
+        model_files.write(path, changed, changed_arrays)
+        try:
+            again = load(path)
+        except ModelFileError:
+            counts["refused"] += 1
+            continue
+        counts["loaded"] += 1
+        columns = getattr(again, "feature_names_in_", None)
+        new = X[:5] if columns is None else pd.DataFrame(X[:5], columns=columns)
+        found = again.predict_proba(new) if kind == "three_labels" else again.predict(new)
+        assert np.isfinite(found).all(), what
+    assert min(counts.values()) > 30, counts

@@ -9,6 +9,7 @@ import numpy as np
 
 from npvi.io.packing import prefixes
 from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods.integrals.moments import conditional_moments
 from npvi.model import Fitted
 from npvi.model.predicting import latent_at
 from npvi.priors.nngp import FACTORS
@@ -94,13 +95,19 @@ def check_sense(model: Fitted) -> None:
         f = latent_at(model, X[rows])
         if not (np.isfinite(f.mean).all() and np.isfinite(f.variance).all()):
             raise ValueError("its predictions are not finite")
-        predicted = np.reshape(f.mean + f.variance + f.nugget, (len(rows), -1))
-        with suppress(NotImplementedError):  # what would have to be compiled, and f that are classes
-            for latent, at in ((mean + variance, slice(None)), (predicted, rows)):  # the mean of exp f is exp(m + v/2)
-                row = {name: values[at] for name, values in model.data.row.items()}
-                moments = model.model.likelihood.conditional_moments(latent[:, 0], **row)
-                if not all(np.isfinite(moment).all() for moment in moments):
-                    raise ValueError("its predictions are not finite")
+    if not model.several:
+        of_all, of_some = mean[:, 0] + variance[:, 0], f.mean + f.variance + f.nugget  # E exp f is exp(m + v/2)
+        extremes = [of_all.argmin(), of_all.argmax()]
+        _check_moments(model, np.append(of_all[extremes], of_some), np.append(extremes, rows))
+
+
+def _check_moments(model: Fitted, f: np.ndarray, rows: np.ndarray) -> None:
+    """Raise ValueError where moments of responses are not finite that are so where f is 0: some never are."""
+    row = {name: values[rows] for name, values in model.data.row.items()}
+    with suppress(NotImplementedError), np.errstate(over="ignore"):  # a user's own may have no moments
+        there, at_zero = (conditional_moments(model.model.likelihood, at, row) for at in (f, np.zeros(len(f))))
+        if any((np.isfinite(usual) & ~np.isfinite(moment)).any() for moment, usual in zip(there, at_zero)):
+            raise ValueError("its predictions are not finite")
 
 
 def _check_classes(arrays: dict[str, np.ndarray], likelihood: Any) -> None:

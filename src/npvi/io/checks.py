@@ -23,8 +23,8 @@ _ROUNDING = 1e-6
 #: spread of a covariate, relative to its mean, below which a fit takes it for constant and its scale for 1
 _CONSTANT = 1e-15
 
-DENSE = 4000
-"""Most rows of a posterior that is held by an N × N matrix."""
+DENSE = 1000
+"""Most rows of a posterior that is held by an N × N matrix; fits have one up to 400, once 1,000."""
 
 
 def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likelihood: Any) -> None:

@@ -6,9 +6,11 @@ Batteries run by name only, since each takes long on one core: `python -m benchm
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from itertools import takewhile
+from pathlib import Path
 
 _NAMES = (
     "cold_start",
@@ -45,6 +47,32 @@ _BATTERIES = (
 _NETWORKS = ("npvi_nn", "device")
 
 
+def _help() -> str:
+    """Every benchmark with the first line of what it says of itself."""
+    groups = {"All": _NAMES, "By name only, batteries": _BATTERIES, "By name only, networks": _NETWORKS}
+    listed = [
+        "\n".join([f"{title}:", *(f"  {name:<12} {_docstring(name).partition(chr(10))[0]}" for name in names)])
+        for title, names in groups.items()
+    ]
+    return "\n\n".join(
+        [
+            "usage: python -m benchmarks [NAME …] [OPTION …]",
+            "Without a name, those of the first group run one after the other, which takes an hour.\n"
+            "`python -m benchmarks NAME --help` says more of one, and lists its options, if it has any.",
+            *listed,
+        ]
+    )
+
+
+def _docstring(name: str) -> str:
+    """Of a module, which is read and not run."""
+    return ast.get_docstring(ast.parse(_source(name))) or ""
+
+
+def _source(name: str) -> str:
+    return (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
+
+
 def main() -> None:
     given = list(takewhile(lambda argument: not argument.startswith("-"), sys.argv[1:]))
     unknown = set(given) - {*_NAMES, *_BATTERIES, *_NETWORKS}
@@ -52,8 +80,15 @@ def main() -> None:
         there = ", ".join((*_NAMES, *_BATTERIES, *_NETWORKS))
         sys.exit(f"no benchmark is called {', '.join(sorted(unknown))}; there are {there}")
     sys.argv[1:] = sys.argv[1 + len(given) :]  # options are for the benchmark
+    asked = {"-h", "--help"} & set(sys.argv)
+    if asked and not given:
+        print(_help())
+        return
     for name in given or _NAMES:
         print(f"\n=== {name} ===", flush=True)
+        if asked and not (name in _BATTERIES or "argparse" in _source(name)):
+            print(_docstring(name))  # it has no options, and would run
+            continue
         importlib.import_module(f"benchmarks.{name}").main()
 
 

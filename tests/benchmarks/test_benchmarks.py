@@ -20,6 +20,18 @@ from benchmarks import battery, fields
 NAMES = sorted(path.stem for path in Path(benchmarks.__file__).parent.glob("*.py") if not path.stem.startswith("__"))
 
 
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_lists_all_and_runs_none(monkeypatch, capsys, option):
+    monkeypatch.setattr(command, "importlib", SimpleNamespace(import_module=lambda name: pytest.fail("it runs")))
+    monkeypatch.setattr("sys.argv", ["benchmarks", option])
+    command.main()
+    listed = re.findall(r"^  (\w+) +\S", capsys.readouterr().out, re.MULTILINE)
+    assert set(listed) == {*command._NAMES, *command._BATTERIES, *command._NETWORKS}
+    monkeypatch.setattr("sys.argv", ["benchmarks", "sweep", option])
+    command.main()
+    assert "Stages of an NPVI fit" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_each_can_be_imported(name):
     importlib.import_module(f"benchmarks.{name}")

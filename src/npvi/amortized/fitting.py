@@ -54,7 +54,8 @@ class Examples:
 def optimum(data: Data, mean_function: MeanFunction) -> Fit:
     """What there is to learn from a data set, by the closed form."""
     prior, data = mean_function.prior, replace(data, coarse=True)
-    return fit_posterior(SparseFactors(prior), prior, data, mean_function, tolerance=_NEAR_ENOUGH, max_iterations=60)
+    found = fit_posterior(SparseFactors(prior), prior, data, mean_function, tolerance=_NEAR_ENOUGH, max_iterations=60)
+    return found.unless_interrupted()
 
 
 def examples(data: Data, mean_function: MeanFunction, rounds: int, best: Any = None) -> Examples:

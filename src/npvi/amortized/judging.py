@@ -44,7 +44,7 @@ def compare_with_optimum(model: Any) -> dict[str, float]:
     prior, data, n = model.prior_, model.data_, len(model.data_.y)
     mean_function = model.fitted_.mean_function
     with threads(model.n_jobs):
-        best = fit_posterior(SparseFactors(prior), prior, data, mean_function)
+        best = fit_posterior(SparseFactors(prior), prior, data, mean_function).unless_interrupted()
         mine, theirs = model.posterior_, best.posterior
         of_mean = bound(prior, data, mean_function, mine.mean, theirs.factor)  # type: ignore[attr-defined]
         of_factor = bound(prior, data, mean_function, theirs.mean, mine.factor)

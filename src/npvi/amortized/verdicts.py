@@ -82,7 +82,7 @@ def full_marginals(
         fit = fit_posterior(family, prior, data, mean_function, begin, max_iterations=max_iterations, enough=_ENOUGH)
     except NotPositiveDefiniteError:
         return None
-    found: Any = fit.posterior
+    found: Any = fit.unless_interrupted().posterior
     bounds = fit.info["elbo"]
     return found, fit.info["converged"] or (len(bounds) > 1 and bounds[-1] - bounds[-2] < _ENOUGH)
 
@@ -130,7 +130,7 @@ def _judged(fit: Fit, data: Data, refinable: bool) -> tuple[str, Distance]:
         return "full", found  # finishing sweeps and networks lead to this L at best
     if refinable:
         start = Start(mine.mean, mine.variance, mine.site_precision)
-        refined = fit_posterior(family, prior, data, mean_function, start, max_iterations=0)
+        refined = fit_posterior(family, prior, data, mean_function, start, max_iterations=0).unless_interrupted()
         if distance(refined.posterior, full).near:
             return "refine", found
     return "retrain", found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -10,11 +12,13 @@ import typer
 from npvi.cli.data import data
 from npvi.cli.demo import demo
 from npvi.cli.diagnose import diagnose
+from npvi.cli.errors import INTERRUPTED
 from npvi.cli.fit import fit
 from npvi.cli.info import info
 from npvi.cli.predict import predict
 from npvi.cli.reproduce import reproduce
 from npvi.cli.score import score
+from npvi.runtime.interrupts import interrupts_remembered
 
 __all__ = ["app", "main"]
 
@@ -66,6 +70,19 @@ for _command in (fit, predict, score, diagnose, info, data, demo, reproduce):
 def main() -> None:
     """Run the command line; what `npvi` in a shell calls."""
     try:
-        app()
+        with interrupts_remembered():
+            app()
     except KeyboardInterrupt:  # while modules are still being imported
-        sys.exit(130)
+        _end(INTERRUPTED)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _end(INTERRUPTED)
+        raise
+
+
+def _end(code: int) -> None:
+    """Leave at once: threads of compiled code may still run, and Python's own end would wait for them, or abort."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from npvi.cli.display import say
+from npvi.runtime.interrupts import interrupts_remembered
 
 __all__ = ["FAILED", "INTERRUPTED", "WRONG_INPUT", "InputError", "guarded", "unknown_name"]
 
@@ -33,7 +34,8 @@ def guarded(command: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show
-            yield
+            with interrupts_remembered():
+                yield
     except typer.Exit:
         raise
     except KeyboardInterrupt:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +23,7 @@ from rich.table import Table as Grid
 
 from npvi.cli.display import messages, results, say
 from npvi.cli.errors import FAILED, INTERRUPTED, InputError, guarded, unknown_name
+from npvi.runtime.interrupts import safe_point
 
 if TYPE_CHECKING:
     from npvi.paper.experiments.plan import Plan
@@ -167,7 +163,7 @@ def _run(names: list[str], plan: Plan, output: Path) -> Report:
     from npvi.paper.experiments import running
 
     command = shlex.join(["npvi", *sys.argv[1:]])
-    with _noticing_interrupts() as check, _Bar(check) as bar:
+    with _Bar() as bar:
         try:
             return running.reproduce(names, plan, output, command, bar)
         except FileNotFoundError as error:  # no data at all: the message says what to do
@@ -182,38 +178,10 @@ def _run(names: list[str], plan: Plan, output: Path) -> Report:
             raise typer.Exit(INTERRUPTED) from None
 
 
-@contextmanager
-def _noticing_interrupts() -> Iterator[Callable[[], None]]:
-    """A function that raises KeyboardInterrupt where there was one that nobody acted on.
-
-    Training holds interrupts back until it is at a good place. Where it is to end there anyway, because the time is up,
-    nobody hears of them.
-    """
-    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
-        yield lambda: None
-        return
-    read, write = os.pipe()
-    for end in (read, write):
-        os.set_blocking(end, False)
-    usual = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-
-    def check() -> None:
-        with suppress(BlockingIOError):  # where there was no signal at all
-            if signal.SIGINT in os.read(read, 4096):
-                raise KeyboardInterrupt
-
-    try:
-        yield check
-    finally:
-        signal.set_wakeup_fd(usual)
-        os.close(read)
-        os.close(write)
-
-
 class _Bar:
     """One line for a person, or a line per cell where there is no terminal."""
 
-    def __init__(self, check: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         console = messages()
         columns = (
             SpinnerColumn(),
@@ -230,7 +198,7 @@ class _Bar:
         )
         self._task = self._bar.add_task("starting", total=None)
         self._lines = not console.is_terminal
-        self._cell, self._check = "", check
+        self._cell = ""
         self.total, self.kept = 0, 0
 
     def __enter__(self) -> _Bar:
@@ -251,12 +219,12 @@ class _Bar:
             say(f"{stored:,} of {total:,} cells are stored already; {total - stored:,} to do")
 
     def begin(self, cell: Cell) -> None:
-        self._check()
+        safe_point()
         self._cell = _describe(cell)
         self._bar.update(self._task, description=self._cell)
 
     def notice(self, text: str) -> None:
-        self._check()
+        safe_point()
         self._bar.update(self._task, description=f"{self._cell}: {text}")
 
     def end(self, cell: Cell, result: dict[str, Any] | None) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from npvi.cli.errors import InputError, unknown_name
 from npvi.runtime.files import UnwritableError, check_writable, replacing
+from npvi.runtime.interrupts import safe_point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +65,7 @@ class Table:
             else:
                 # pandas' own parser would pass over surplus fields where only some columns are wanted
                 frame = pd.read_csv(self.path, sep=self.separator, usecols=wanted, engine="pyarrow")
+        safe_point()
         if frame.empty:
             raise InputError(f"{self.path} has no rows")
         return frame
@@ -72,6 +74,7 @@ class Table:
         """All columns, some rows at a time; text files as text, so that what isn't used comes out as it went in."""
         with self._readable():
             for frame in self._raw_chunks(rows):
+                safe_point()
                 if len(frame):
                     yield frame
 

@@ -27,6 +27,7 @@ from npvi.posteriors import Posterior
 from npvi.priors import Prior
 from npvi.priors.structure import Structure
 from npvi.runtime import progress
+from npvi.runtime.interrupts import interrupts_remembered
 from npvi.runtime.parallel import threads
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
         -------
         self
         """
-        self._fit(X, y, sample_weight, per_row(exposure, trials, noise_variance, censored))
+        with interrupts_remembered():
+            self._fit(X, y, sample_weight, per_row(exposure, trials, noise_variance, censored))
         warn_about_sums(self.fitted_, getattr(self, "classes_", None))
         return self
 
@@ -239,7 +241,7 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
         y = likelihood.check_response(y)
         row = likelihood.check_row(per_row(exposure, trials, noise_variance, censored), len(X), y)
         weight = validation.check_weights(sample_weight, X)
-        with threads(self.n_jobs):
+        with interrupts_remembered(), threads(self.n_jobs):
             self.fitted_ = update(self.fitted_, X, Data(likelihood, y, row, weight))
         warn_about_sums(self.fitted_, getattr(self, "classes_", None))
         return self

@@ -35,6 +35,7 @@ from npvi.predictive.mixture import MixturePredictive
 from npvi.predictive.varying_noise import VaryingNoisePredictive
 from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime import progress
+from npvi.runtime.interrupts import interrupts_remembered
 
 __all__ = ["VaryingNoiseRegressor"]
 
@@ -115,6 +116,22 @@ class VaryingNoiseRegressor(NamedParts, RegressorMixin, BaseEstimator):
         self._keep(pair, [pair.leave_one_out(latent, weight)])  # an interrupt leaves what there is
         if len(np.unique(latent if weight is None else latent[weight > 0.0])) < 2:
             return self
+        with interrupts_remembered():
+            self._rounds(X, y, latent, weight, template, likelihood)
+        if self.noise_model_ is None:
+            warnings.warn(
+                "noise that differs from place to place predicts no better than one variance for all rows, which is "
+                "what the model has now",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _rounds(
+        self, X: Any, y: Any, latent: Vector, weight: Any, template: GPRegressor, likelihood: Likelihood
+    ) -> None:
+        """Round after round, until another one would make predictions no better."""
+        pair = _Pair(self.model_, None)
         for number in range(self.max_rounds):
             progress.report("noise", round=number + 1, of=self.max_rounds, **self.rounds_[-1])
             try:
@@ -127,14 +144,6 @@ class VaryingNoiseRegressor(NamedParts, RegressorMixin, BaseEstimator):
             self._keep(pair, [*self.rounds_, score])
             if score["log_score"] < best["log_score"] + _GAIN:
                 break
-        if self.noise_model_ is None:
-            warnings.warn(
-                "noise that differs from place to place predicts no better than one variance for all rows, which is "
-                "what the model has now",
-                UserWarning,
-                stacklevel=2,
-            )
-        return self
 
     def _keep(self, pair: _Pair, scores: list[dict[str, float]]) -> None:
         self.model_, self.noise_model_, self.rounds_ = pair.mean, pair.noise, scores

@@ -50,6 +50,12 @@ class Fit:
     spread: CoefficientSpread | None = field(default=None, kw_only=True)
     """Of the mean's coefficients, if it is known."""
 
+    def unless_interrupted(self) -> Fit:
+        """The same; or KeyboardInterrupt, where a Ctrl-C ended a fit early that was a step of something larger."""
+        if self.info["interrupted"]:
+            raise KeyboardInterrupt
+        return self
+
     @cached_property
     def variance(self) -> Vector:
         """Marginal variances of f at the training points, what isn't known of the mean's coefficients included."""

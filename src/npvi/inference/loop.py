@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from npvi.inference.solver import SolverLog
+from npvi.runtime.interrupts import forget_interrupt
 
 __all__ = ["Ascending", "ascend", "joined"]
 
@@ -76,6 +77,7 @@ def ascend(
     except KeyboardInterrupt:
         if not problem.complete(state):
             raise
+        forget_interrupt()
         interrupted = True
     log = problem.log
     return state, {

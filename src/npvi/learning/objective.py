@@ -211,6 +211,7 @@ class BoundObjective:
             fit = fit_posterior(
                 family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
             )
+        fit = fit.unless_interrupted()
         if self.start is not None and not fit.elbo > self._best - max(_LOST, 0.2 * abs(self._best)):
             # the start has led astray: from the data's own sites
             self.start = None

@@ -50,6 +50,8 @@ class SoftmaxObjective:
             enough=0.1,
             noises=self._noises,
         )
+        if fit.info["interrupted"]:  # this fit is only a step
+            raise KeyboardInterrupt
         self.start = Start(fit.posterior.mean, fit.posterior.variance)
         n_classes = len(fit.posterior.parts)
         means, draws = mean_function.centred(fit.posterior.mean), self._draws(fit.posterior)

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from npvi.runtime.interrupts import safe_point
 from npvi.runtime.parallel import over_chunks
 from npvi.runtime.precision import float64
 
@@ -50,6 +51,7 @@ def map_rows(
     >>> map_rows(both, (np.array([1.0, 2.0]), np.array([3.0, 4.0])), results=2)
     (array([4., 6.]), array([-2., -2.]))
     """
+    safe_point()
     n = len(columns[0])
     out = tuple(np.empty(n) for _ in range(results))
 

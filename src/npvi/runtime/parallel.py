@@ -13,6 +13,7 @@ from itertools import pairwise
 from threadpoolctl import ThreadpoolController
 
 from npvi.runtime.forks import in_children
+from npvi.runtime.interrupts import safe_point
 
 __all__ = ["n_threads", "over_chunks", "threads"]
 
@@ -69,6 +70,7 @@ def over_chunks(loop: Callable, n: int, *args: object, grain: int = 1024, per_th
     >>> over_chunks(lambda start, stop: stop - start, 5000, grain=5000)
     [5000]
     """
+    safe_point()
     workers = n_threads()
     pieces = min(workers * per_thread, n // grain)
     if workers == 1 or pieces <= 1:

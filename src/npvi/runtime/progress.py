@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from npvi.runtime.interrupts import safe_point
+
 __all__ = ["is_watched", "print_progress", "report", "reporting"]
 
 Reporter = Callable[[str, Mapping[str, float]], None]
@@ -35,10 +37,11 @@ def is_watched() -> bool:
 
 
 def report(stage: str, **numbers: float) -> None:
-    """Say where the computation is."""
+    """Say where the computation is, which is a good place to end it."""
     reporter = _reporter.get()
     if reporter is not None:
         reporter(stage, numbers)
+    safe_point()
 
 
 def print_progress(stage: str, numbers: Mapping[str, float]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import optax
 
 from npvi.runtime.checkpoints import CheckpointError, fingerprint
-from npvi.runtime.interrupts import interrupts_held_back
+from npvi.runtime.interrupts import forget_interrupt, interrupts_held_back
 from npvi.runtime.training_state import TrainingState, owned, resumed
 
 __all__ = ["OPTIMIZERS", "CheckpointError", "Trained", "TrainingStopped", "named_optimizer", "shuffled", "train"]
@@ -167,6 +167,9 @@ def train(
             if state.lost:
                 raise
             interrupted.append(True)
+        else:
+            if state.outcome is None:
+                forget_interrupt()  # the result tells of it
         if checkpoint is not None:
             state.save(checkpoint, identity)
     return _trained(state, bool(interrupted))

@@ -18,6 +18,7 @@ from npvi.checks import Kind, check_number
 from npvi.kernels import as_kernel
 from npvi.model import ScaleWarning
 from npvi.runtime import progress
+from npvi.runtime.interrupts import interrupts_remembered
 
 if TYPE_CHECKING:
     from npvi.estimators import BaseGP
@@ -98,19 +99,20 @@ def grid_search(
     best, best_params, best_nlpd, previous = None, {}, np.inf, None
     rows = []
     combinations = list(itertools.product(*grid.values()))
-    for number, values in enumerate(combinations, start=1):
-        params = dict(zip(grid, values))
-        progress.report("grid", combination=number, of=len(combinations))
-        candidate = clone(model).set_params(**{names[name]: value for name, value in params.items()})
-        started = time.perf_counter()
-        with warnings.catch_warnings():  # a grid is meant to reach too far
-            warnings.simplefilter("ignore", ScaleWarning)
-            candidate._fit(X_train, y_train, weight, row, previous, labels=y)
-        nlpd = -candidate.log_score(held_out[0], held_out[1], **held_out[2])
-        rows.append({**params, "nlpd": nlpd, "elbo": candidate.elbo_, "seconds": time.perf_counter() - started})
-        if nlpd < best_nlpd or best is None:
-            best, best_params, best_nlpd = candidate, params, nlpd
-        previous = candidate.fitted_
+    with interrupts_remembered():
+        for number, values in enumerate(combinations, start=1):
+            params = dict(zip(grid, values))
+            progress.report("grid", combination=number, of=len(combinations))
+            candidate = clone(model).set_params(**{names[name]: value for name, value in params.items()})
+            started = time.perf_counter()
+            with warnings.catch_warnings():  # a grid is meant to reach too far
+                warnings.simplefilter("ignore", ScaleWarning)
+                candidate._fit(X_train, y_train, weight, row, previous, labels=y)
+            nlpd = -candidate.log_score(held_out[0], held_out[1], **held_out[2])
+            rows.append({**params, "nlpd": nlpd, "elbo": candidate.elbo_, "seconds": time.perf_counter() - started})
+            if nlpd < best_nlpd or best is None:
+                best, best_params, best_nlpd = candidate, params, nlpd
+            previous = candidate.fitted_
     return GridResult(best, best_params, pd.DataFrame(rows))
 
 

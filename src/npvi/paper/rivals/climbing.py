@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from npvi.paper.rivals.tracing import Clock
 from npvi.runtime import progress
-from npvi.runtime.interrupts import interrupts_held_back
+from npvi.runtime.interrupts import forget_interrupt, interrupts_held_back
 from npvi.runtime.training import TrainingStopped
 
 __all__ = ["OutOfTime", "climb"]
@@ -157,6 +157,8 @@ def climb(
             message = str(result.message)
         except OutOfTime:
             watch.outcome = "out of time"
+        if watch.outcome == "interrupted":
+            forget_interrupt()  # the result tells of it
     if watch.outcome == "finished" and not negative.was_finite:
         watch.outcome = "not finite"
         warnings.warn(

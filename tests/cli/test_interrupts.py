@@ -1,0 +1,134 @@
+"""Ctrl-C at any moment: exit code 130, and nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import npvi
+from npvi.runtime.interrupts import interrupts_held_back, interrupts_remembered, safe_point
+
+#: seconds before the signal, most of them of a command that takes longer; exit codes of one that ended by it, the
+#: latter while Python itself was still starting
+MOMENTS = np.random.default_rng(18).uniform(0.2, 10.0, 4)
+INTERRUPTED = (130, -signal.SIGINT)
+
+
+@pytest.fixture
+def usual_interrupts():
+    """Started in the background, a process ignores interrupts, and so would the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted(arguments, folder, after):
+    """The exit code of a command that gets Ctrl-C after so many seconds, and what it said."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "npvi.cli", *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out + err
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+@pytest.mark.parametrize(("after", "likelihood"), list(zip(MOMENTS, ["poisson", "student_t"] * 2)))
+def test_a_command_that_is_interrupted_says_so(tmp_path, after, likelihood):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(size=(20_000, 2)), columns=["x", "z"]).assign(y=rng.poisson(3.0, 20_000))
+    table.to_csv(tmp_path / "table.csv", index=False)
+    arguments = ["fit", "table.csv", "--target", "y", "--inputs", "x,z", "--likelihood", likelihood]
+    code, said = interrupted([*arguments, "--save", "model.npvi"], tmp_path, after)
+    assert code in INTERRUPTED or (code == 0 and "Fitted" in said), said
+    left = sorted(os.listdir(tmp_path))
+    assert left in (["table.csv"], ["model.npvi", "table.csv"])
+    if "model.npvi" in left:
+        npvi.load(tmp_path / "model.npvi")
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_an_interrupt_that_a_callback_swallows_strikes_at_the_next_safe_point():
+    class Swallows:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)  # Python prints what is raised here, and goes on
+
+    def work():
+        with interrupts_remembered():
+            thing = Swallows()
+            del thing
+            reached.append(1)
+            safe_point()
+            reached.append(2)
+
+    reached = []
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert reached == [1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    safe_point()  # nothing is left over
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_an_interrupt_after_the_last_safe_point_is_not_lost():
+    with pytest.raises(KeyboardInterrupt), interrupts_remembered():
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_the_second_interrupt_strikes_at_once():
+    def twice():
+        with interrupts_remembered():
+            signal.raise_signal(signal.SIGINT)
+            reached.append(1)
+            signal.raise_signal(signal.SIGINT)
+            reached.append(2)
+
+    reached = []
+    with pytest.raises(KeyboardInterrupt):
+        twice()
+    assert reached == [1]
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_what_is_held_back_strikes_afterwards():
+    def work():
+        with interrupts_remembered():
+            with interrupts_held_back() as happened:
+                signal.raise_signal(signal.SIGINT)
+                safe_point()
+                reached.append(bool(happened))
+            safe_point()
+            reached.append("on")
+
+    reached = []
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert reached == [True]
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_a_fit_stops_at_a_safe_point():
+    X, y = np.random.default_rng(0).uniform(size=(60, 2)), np.arange(60) % 4
+
+    def swallowed(stage, numbers):
+        if stage == "learn" and numbers["evaluation"] == 2:
+            signal.raise_signal(signal.SIGINT)
+            seen.append(stage)
+
+    seen = []
+    with npvi.runtime.progress.reporting(swallowed), pytest.raises(KeyboardInterrupt):
+        npvi.GPRegressor("poisson", n_neighbors=5).fit(X, y)
+    assert seen == ["learn"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 import numpy as np
 import pandas as pd
@@ -343,6 +344,19 @@ def test_wrong_files(npvi, tmp_path, name, content, text):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     refused(npvi(f"fit {{tmp}}/{name} --target count --inputs lon,lat --likelihood poisson"), name, text)
+
+
+def test_tables_too_wide_are_refused_at_once(npvi, tmp_path):
+    wide = tmp_path / "wide.csv"
+    for names in (100_000, 10_001):
+        wide.write_text(",".join(f"c{number}" for number in range(names)) + "\n" + ",".join(["0.5"] * names) + "\n")
+        started = time.perf_counter()
+        done = npvi("fit {tmp}/wide.csv --target c0 --inputs c1,c2 --no-learn")
+        assert (done.exit_code, time.perf_counter() - started < 10.0) == (2, True)
+        assert f"has {names:,} columns; text files may have 10,000" in done.stderr
+    row = "0.5,0.5,0.5\n"
+    wide.write_text(f'x,z,y\n{5 * row}"{"a" * 5_000_000}",0.5,0.5\n{5 * row}')
+    refused(npvi("fit {tmp}/wide.csv --target y --inputs x,z --no-learn"), "has a row longer than 1 MB")
 
 
 def test_missing_values(npvi, survey, tmp_path):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "check_output", "complete_rows", "labels", "numbers", "writing"]
 
+#: most columns of a text file
+_COLUMNS = 10_000
 _TEXT, _PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 _MISSING = frozenset(("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "-nan", "null", "NULL", "None", "<NA>"))
 
@@ -129,6 +131,8 @@ class Table:
         except UnicodeDecodeError as error:
             raise InputError(f"cannot read {self.path}: it is not text in UTF-8") from error
         except (ValueError, TypeError, EOFError, pyarrow.ArrowException) as error:
+            if "straddling object" in str(error):  # pyarrow's blocks
+                raise InputError(f"{self.path} has a row longer than 1 MB: shorten it, or close its quotes") from error
             # pandas' parser errors are ValueErrors; TypeErrors come of what Parquet files say about types
             kind = "a Parquet file" if self.is_parquet else "a table with a line of column names"
             first_line = (str(error).strip().splitlines() or [""])[0]
@@ -140,7 +144,15 @@ def _separator(path: Path) -> str:
     opener: Any = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8-sig") as file:
         line = file.readline(1_000_000)
-    return next((mark for mark in (",", "\t", ";") if mark in line), ",")
+    separator = next((mark for mark in (",", "\t", ";") if mark in line), ",")
+    count = line.count(separator) + 1
+    if count > _COLUMNS:
+        more = "" if line.endswith("\n") else " or more"
+        raise InputError(
+            f"{path} has {count:,} columns{more}; text files may have {_COLUMNS:,}. Keep those that are needed, or "
+            "make it a Parquet file"
+        )
+    return separator
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------

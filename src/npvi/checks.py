@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import operator
+import os
 import sys
 from collections.abc import Callable
 from numbers import Real
@@ -28,6 +29,7 @@ __all__ = [
     "check_finite",
     "check_jobs",
     "check_number",
+    "check_path",
     "check_seed",
     "generator",
     "is_number",
@@ -137,6 +139,17 @@ def generator(seed: Any, name: str = "seed") -> np.random.Generator:
         raise ValueError(
             f"{name} must be None, a whole number of at least 0, or a numpy.random.Generator; got {seed!r}"
         ) from None
+
+
+def check_path(path: Any, name: str = "path") -> None:
+    """Raise TypeError unless it is text or a path: a number would be an open file's.
+
+    >>> check_path(True)
+    Traceback (most recent call last):
+    TypeError: path must be text or a path, got True
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{name} must be text or a path, got {path!r}")
 
 
 # -- many numbers -----------------------------------------------------------------------------------------------------

@@ -598,3 +598,16 @@ def test_densities_that_are_no_real_numbers(X, y, log_prob):
     message = r"log_prob must return a real number with decimals, but returned (int|complex)"
     with pytest.raises(ValueError, match=message):
         unlearned(likelihood=Custom(log_prob)).fit(X, y)
+
+
+@pytest.mark.parametrize("path", [None, True, 1, 2.5])
+def test_paths_that_are_none(fitted, path):
+    for call in (fitted.save, npvi.load):
+        with pytest.raises(TypeError, match="path must be text or a path, got"):
+            call(path)
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 2.5, np.nan])
+def test_seeds_of_a_diagnosis(X, y, fitted, seed):
+    with pytest.raises(ValueError, match="seed must be None or a whole number from 0"):
+        npvi.diagnose(fitted, X, y, seed=seed)

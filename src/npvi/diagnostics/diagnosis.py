@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from npvi.checks import check_count
+from npvi.checks import check_count, check_seed
 from npvi.diagnostics import advice
 from npvi.diagnostics.kernel_range import KernelRange, range_of
 from npvi.diagnostics.means import Means
@@ -161,6 +161,7 @@ def diagnose(
         )
     check_count(draws, "draws", 2)
     check_count(n_bins, "n_bins", 2)
+    seed = check_seed(seed)
     points = model.linear_part_.places(check_inputs(model, X, reset=False))
     labels = check_column(y, "y")
     check_consistent_length(points, labels)

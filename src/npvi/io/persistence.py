@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from npvi.checks import check_path
 from npvi.io import archive as model_file
 from npvi.io.archive import FORMAT, ModelFileError
 from npvi.io.metadata import check_metadata
@@ -40,6 +41,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
     >>> describe(path)["notes"]
     {'target': 'count'}
     """
+    check_path(path)
     metadata, arrays = pack(model, dict(notes or {}))
     try:
         check_metadata(metadata)
@@ -79,6 +81,7 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = N
     >>> bool(load(path).predict([[1.5]])[0] == model.predict([[1.5]])[0])
     True
     """
+    check_path(path)
     metadata, arrays = model_file.read(path)
     with _blaming(path):
         check_metadata(metadata)

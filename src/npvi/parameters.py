@@ -297,7 +297,7 @@ def check_positive(obj: Parametrised, name: str) -> None:
     value = getattr(obj, name)
     try:
         values = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{type(obj).__name__}: {name} must be a positive number, got {value!r}") from None
     if values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"{type(obj).__name__}: {name} must be positive and finite, got {value!r}")
@@ -390,7 +390,7 @@ class OwnParameters:
             value = value_of(self.params[name])
             try:
                 numbers = np.asarray(value, dtype=np.float64)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 numbers = np.array([np.nan])
             if not np.all(np.isfinite(numbers) & (numbers > domain.lower) & (numbers < domain.upper)):
                 advice = "" if isinstance(self.params[name], Parameter) else " (npvi.parameters.bounded allows others)"
@@ -423,7 +423,7 @@ def inside(parameter: Parameter) -> Any:
         return value
     try:
         values = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
     return value if np.all((low <= values) & (values <= high)) else np.clip(values, low, high).tolist()
 

@@ -611,3 +611,14 @@ def test_paths_that_are_none(fitted, path):
 def test_seeds_of_a_diagnosis(X, y, fitted, seed):
     with pytest.raises(ValueError, match="seed must be None or a whole number from 0"):
         npvi.diagnose(fitted, X, y, seed=seed)
+
+
+@pytest.mark.parametrize("seed", ["a", -1, np.nan, 2.5])
+def test_random_states_that_are_none(X, y, seed):
+    with pytest.raises(ValueError, match="random_state must be None, a whole number from 0"):
+        unlearned(random_state=seed).fit(X, y)
+
+
+def test_parameters_with_hundreds_of_digits(X, y):
+    with pytest.raises(ValueError, match="length_scale must be a positive number"):
+        unlearned(kernel=Matern32(10**400)).fit(X, y)

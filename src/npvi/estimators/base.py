@@ -189,7 +189,11 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
     def _spec(self, likelihood: Likelihood, n_columns: int, **held: Any) -> Spec:
         """What the settings, some of them `held` at other values, say of the model."""
         names = getattr(self, "feature_names_in_", None)
-        rng = check_random_state(0 if self.random_state is None else self.random_state)
+        try:
+            rng = check_random_state(0 if self.random_state is None else self.random_state)
+        except ValueError:
+            allowed = "None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState"
+            raise ValueError(f"random_state must be {allowed}; got {self.random_state!r}") from None
         seed = int(rng.randint(np.iinfo(np.int32).max))
         # of an estimator that is derived from ours, which may have other parameters of its own
         settings = {name: getattr(self, name) for name in BaseGP._get_param_names()}

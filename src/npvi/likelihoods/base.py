@@ -268,7 +268,7 @@ def _check_domain(obj: Parametrised, name: str, domain: Interval) -> None:
         allowed += f" below {domain.upper:g}"
     try:
         values = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.array([])
     good = values.size > 0 and np.all(np.isfinite(values) & (values > domain.lower) & (values < domain.upper))
     if domain.increasing:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -56,3 +58,65 @@ def test_levels_that_were_never_seen(X):
     labels = npvi.GPClassifier(learn=False, n_neighbors=10).fit(X[:300], np.where(y > 0, "wet", "dry"))
     with pytest.raises(ValueError, match=r"weren't in the training data.*'damp'"):
         labels.update(X[300:302], ["wet", "damp"])
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "binomial", "beta_binomial"])
+@pytest.mark.parametrize("trials", [None, 7])
+def test_ones_are_the_mirror_image_of_zeros(X, likelihood, trials):
+    if likelihood == "bernoulli" and trials:
+        return
+    row = {} if trials is None else {"trials": np.full(40, trials)}
+    some = np.random.default_rng(1).integers(0, (trials or 1) + 1, size=40)
+    for y in (np.zeros(40), some):
+        warns = pytest.warns(UserWarning, match="all are as large as can be") if not y.any() else nullcontext()
+        with warns:
+            zeros = npvi.GPRegressor(likelihood, learn=False, nugget=0.1).fit(X[:40], y, **row)
+        with pytest.warns(UserWarning, match="all are as large as can be") if not y.any() else nullcontext():
+            ones = npvi.GPRegressor(likelihood, learn=False, nugget=0.1).fit(X[:40], (trials or 1) - y, **row)
+        new = {} if trials is None else {"trials": trials}
+        low, high = zeros.predict_dist(X[40:60], **new), ones.predict_dist(X[40:60], **new)
+        np.testing.assert_allclose(low.mean, (trials or 1) - high.mean, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(low.std, high.std, rtol=1e-6)
+        np.testing.assert_allclose(low.latent_mean, -high.latent_mean, rtol=1e-6, atol=1e-6)
+        assert zeros.elbo_ == pytest.approx(ones.elbo_, abs=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", ["tweedie", "hurdle_poisson"])
+def test_amounts_that_are_all_zero(X, likelihood):
+    with pytest.warns(UserWarning, match="all counts are 0"):
+        model = npvi.GPRegressor(likelihood).fit(X[:40], np.zeros(40))
+    assert model.fit_info_["converged"]
+    dist = model.predict_dist(X[:5])
+    assert np.all((dist.mean > 1e-6) & (dist.mean < 0.1))
+    assert np.all(dist.std < 1.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_posterior_that_predicts_infinity(X):
+    y = np.random.default_rng(0).poisson(3, size=40)
+    model = npvi.GPRegressor("poisson", learn=False, nugget=1e12)
+    with pytest.raises(ValueError, match="no usable posterior"):
+        model.fit(X[:40], y)
+    assert not hasattr(model, "posterior_")
+
+
+def test_numbers_without_squares_are_refused(X):
+    with pytest.raises(ValueError, match=r"y: 40 of 40 rows are beyond .*divide y"):
+        npvi.GPRegressor(learn=False).fit(X[:40], np.full(40, 1e160))
+    with pytest.raises(ValueError, match="coefficient_scale must be"):
+        npvi.GPRegressor(coords=[0], coefficient_scale=1e-300).fit(X[:40], X[:40, 1])
+
+
+@pytest.mark.filterwarnings("error")
+def test_far_from_zero(X):
+    y = np.sin(5.0 * X[:300, 0]) + 0.1 * np.random.default_rng(0).normal(size=300)
+    near, far = (npvi.GPRegressor(learn=False, nugget=0.1).fit(X[:300], y + shift) for shift in (0.0, 1e8))
+    assert far.fit_info_["converged"]
+    np.testing.assert_allclose(far.predict(X[300:]) - 1e8, near.predict(X[300:]), atol=1e-5)
+
+
+def test_one_large_count_and_few_neighbours(X):
+    y = np.zeros(40)
+    y[3] = 50.0
+    model = npvi.GPRegressor("negative_binomial", n_neighbors=5).fit(X[:40], y)
+    assert np.isfinite(model.predict(X[:40])).all()

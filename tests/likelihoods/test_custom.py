@@ -32,6 +32,7 @@ from npvi.likelihoods.integrals.moments import conditional_moments, predictive_m
 from npvi.likelihoods.integrals.quantiles import predictive_quantile
 from npvi.likelihoods.support import Support
 from npvi.parameters import Interval, bounded, fixed, positive
+from npvi.predictive import Predictive
 from tests.support import likelihood_references as references
 from tests.support.likelihood_cases import integrals, normal_nodes
 
@@ -320,3 +321,27 @@ def test_dir_has_what_users_need_and_nothing_else():
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert shown == sorted(npvi.__all__)
     assert "__version__" in dir(npvi)
+
+
+def _cauchy(y, f, scale):
+    return -jnp.log(jnp.pi * scale) - jnp.log1p(((y - f) / scale) ** 2)
+
+
+def _student(y, f, df):
+    size = gammaln((df + 1.0) / 2.0) - gammaln(df / 2.0) - 0.5 * jnp.log(df * jnp.pi)
+    return size - 0.5 * (df + 1.0) * jnp.log1p((y - f) ** 2 / df)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "std"),
+    [
+        (Custom(_cauchy, {"scale": 0.5}), np.inf),
+        (Custom(_student, {"df": 2.0}), np.inf),
+        (Custom(_student, {"df": 3.0}), np.sqrt(3.0 + 0.2)),
+    ],
+    ids=["cauchy", "two degrees of freedom", "three"],
+)
+def test_moments_that_do_not_exist(likelihood, std):
+    dist = Predictive(likelihood, [0.5], [0.2])
+    np.testing.assert_allclose(dist.std, std, rtol=1e-5)
+    np.testing.assert_allclose(dist.mean, 0.5, rtol=1e-6)

@@ -35,13 +35,21 @@ class Data:
 
     @property
     def one_sided(self) -> bool:
-        """Whether all of these, of those with weight, are the smallest count there may be, or all the largest: then
-        nothing says how far away the constant mean is."""
-        if not self.likelihood.support.discrete:
+        """Whether all of these, of those with weight, are the smallest response that has a probability, or all the
+        largest: then nothing says how far away the constant mean is."""
+        support = self.likelihood.support
+        if not support.discrete and support.atom is None:
             return False
         rows = slice(None) if self.weight is None else self.weight > 0.0
-        largest = self.row["trials"] if "trials" in self.row else np.full(len(self.y), self.likelihood.support.upper)
+        once = 1.0 if "trials" in self.likelihood.extras else support.upper  # of one trial, where none are given
+        largest = self.row.get("trials", np.full(len(self.y), once))
         return not np.any(self.y[rows] > 0.0) or bool(np.all(self.y[rows] == largest[rows]))
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is said of f at all, as zeros that follow a rule of their own do."""
+        at = self.expectations(np.zeros(len(self.y)), np.ones(len(self.y)))
+        return not (np.any(at.gradient) or np.any(at.precision))
 
     @property
     def latent_unit(self) -> float:

@@ -327,10 +327,11 @@ class Problem:
         pull = self._pull(state.mean)
         # the last term is the gradient of a mean that is off by one standard deviation: where gradient and pull cancel
         # to rounding (all y equal to the constant mean) there is no other scale
-        largest_term = max(
-            np.abs(gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(state.covariance.variance))
-        )
-        mean_residual = float(np.abs(gradient - pull).max() / max(largest_term, np.finfo(float).tiny))
+        sd = np.sqrt(state.covariance.variance)
+        largest_term = max(np.abs(gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * sd))
+        # where the data say nothing, all of them go to zero, and rounding beside one standard deviation is none
+        least = np.finfo(float).eps * float(np.max(1.0 / sd))
+        mean_residual = float(np.abs(gradient - pull).max() / max(largest_term, least))
         self._last = (mean_residual, state.covariance.mismatch(w))
         return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
 

@@ -16,6 +16,9 @@ from npvi.runtime.lazy import jax
 
 __all__ = ["Likelihood"]
 
+#: how large a response may be: sums of squares over many rows must stay numbers
+_LARGEST = 1e120
+
 
 class Likelihood(Parametrised):
     """Base class of observation models p(y | f).
@@ -213,6 +216,12 @@ class Likelihood(Parametrised):
             raise ValueError(
                 f"{name}: {len(outside)} of {len(y)} rows cannot be {type(self).__name__} ({some}); "
                 f"allowed: {self.support.description}"
+            )
+        large = np.flatnonzero(np.abs(y) > _LARGEST)
+        if len(large):
+            raise ValueError(
+                f"{name}: {len(large)} of {len(y)} rows are beyond ±{_LARGEST:g} (row {large[0]}: {y[large[0]]:g}), "
+                f"where squares are no numbers any more: divide {name} by its typical size"
             )
         return y
 

@@ -21,7 +21,7 @@ from npvi.model.canonical import naming_rows, rows_of_fit
 from npvi.model.fitted import Fitted, Interrupted
 from npvi.model.hyper import settle
 from npvi.model.inferring import Clock, Task, fitted_at, not_converged
-from npvi.model.linear_part import NEVER, coefficient_precision, linear_part
+from npvi.model.linear_part import coefficient_precision, constant_scale, linear_part
 from npvi.model.spec import Spec
 from npvi.priors.low_rank.inducing import choose_inducing
 from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Structure
@@ -122,7 +122,8 @@ def _warn_about(task: Task) -> None:
     if task.part.constant and task.table.data.one_sided:
         warn(
             "all counts are 0, or all are as large as can be: how rare the others are can't be known, so the constant "
-            f"mean (of log or logit) has a prior of mean 0 and standard deviation {NEVER:g}"
+            "mean (of log or logit) has a prior of mean 0 and standard deviation "
+            f"{constant_scale(task.table.data):g}"
         )
 
 

@@ -19,7 +19,7 @@ from npvi.likelihoods import Likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.integrals.moments import conditional_moments
 from npvi.model.fitted import Fitted, Hyper
-from npvi.model.inferring import Task, fitted_at
+from npvi.model.inferring import Task, UnusablePosteriorError, fitted_at
 from npvi.runtime import progress
 
 __all__ = ["settle"]
@@ -40,6 +40,13 @@ _ENDS, _NEAR = (0.025, 0.975), 1.0
 
 def settle(fitted: Fitted, task: Task, learned: Learned) -> Fitted:
     """The model integrated over its hyper-parameters, where that is wanted; ``info["hyper"]`` says what was done."""
+    try:
+        return _integrated(fitted, task, learned)
+    except UnusablePosteriorError:
+        return _with_info(fitted, {"done": "plug-in", "why": "some of them have no usable posterior"})
+
+
+def _integrated(fitted: Fitted, task: Task, learned: Learned) -> Fitted:
     why = _why_not(task, learned)
     if why:
         return _with_info(fitted, {"done": "plug-in", "why": why})

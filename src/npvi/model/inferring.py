@@ -16,6 +16,7 @@ from npvi.kernels import diagonal, evaluate
 from npvi.learning.objective import Model
 from npvi.learning.table import Table
 from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments
 from npvi.model.fitted import Fitted
 from npvi.model.linear_part import LinearPart
 from npvi.model.spec import Spec
@@ -23,11 +24,15 @@ from npvi.priors import NNGP
 from npvi.runtime import progress
 from npvi.runtime.warn import warn
 
-__all__ = ["Clock", "ScaleWarning", "Task", "fitted_at", "infer", "not_converged"]
+__all__ = ["Clock", "ScaleWarning", "Task", "UnusablePosteriorError", "fitted_at", "infer", "not_converged"]
 
 
 class ScaleWarning(UserWarning):
     """The kernel's length scale doesn't fit the inputs."""
+
+
+class UnusablePosteriorError(ValueError):
+    """A posterior that no prediction should be made from."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,52 @@ def _warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:
 def infer(
     spec: Spec, prior: Any, data: Data, mean_function: MeanFunction, start: Start | None, seed: int
 ) -> tuple[Any, Any]:
-    """A `Fit`, or the like for several classes, and the network that it took, if it took one."""
+    """A `Fit`, or the like for several classes, and the network that it took, if it took one.
+
+    Every posterior of a model comes from here: one that isn't made of finite numbers, or expects infinite responses in
+    its own rows, is refused.
+    """
+    found = _inferred(spec, prior, data, mean_function, start, seed)
+    wrong = _wrong(found[0], prior, data)
+    if wrong and start is not None:  # it may have led astray
+        found = _inferred(spec, prior, data, mean_function, None, seed)
+        wrong = _wrong(found[0], prior, data)
+    if wrong:
+        raise UnusablePosteriorError(
+            f"the fit has no usable posterior: {wrong}. Nugget and variance of the kernel may be too large for the "
+            f"likelihood ({data.likelihood!r}), or responses too far apart: give smaller ones, divide y by its typical "
+            "size (and counts by an exposure), or take another likelihood or link"
+        )
+    return found
+
+
+def _wrong(fit: Any, prior: Any, data: Data) -> str:
+    """Why a posterior can't be used; empty where it can."""
+    mean, variance = fit.posterior.mean, fit.posterior.variance
+    if not np.isfinite(fit.elbo):
+        return f"its bound is {fit.elbo}"
+    if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
+        return "means or variances of f are not finite"
+    if mean.ndim > 1:  # of several labels, whose probabilities are finite whatever f is
+        return ""
+    variance = fit.variance  # what isn't known of the coefficients included
+    highest = np.array([np.argmax(mean + 0.5 * variance)])  # where the mean of exp f is largest
+    row = {name: values[highest] for name, values in data.row.items()}
+    with np.errstate(all="ignore"):
+        try:  # as of a new row there, whose nugget is its own
+            expected = predictive_moments(data.likelihood, mean[highest], variance[highest] + prior.nugget, row)[0]
+        except NotImplementedError:  # a user's own class without moments
+            return ""
+    # a user's own density may have no mean whatever f is
+    if np.isinf(expected[0]) and np.isfinite(conditional_moments(data.likelihood, np.zeros(1), row)[0][0]):
+        f = f"{mean[highest[0]]:.3g} ± {np.sqrt(variance[highest[0]] + prior.nugget):.3g}"
+        return f"responses with f = {f} have a mean beyond all numbers"
+    return ""
+
+
+def _inferred(
+    spec: Spec, prior: Any, data: Data, mean_function: MeanFunction, start: Start | None, seed: int
+) -> tuple[Any, Any]:
     if spec.method == "npvi-nn":
         if isinstance(data.likelihood, Softmax):
             raise ValueError(

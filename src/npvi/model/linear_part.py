@@ -14,10 +14,18 @@ from npvi.likelihoods import Poisson
 from npvi.likelihoods.families.rates import Rates
 from npvi.runtime.warn import warn
 
-__all__ = ["NEVER", "LinearPart", "coefficient_precision", "columns_of", "constant_precision", "linear_part"]
+__all__ = [
+    "LinearPart",
+    "coefficient_precision",
+    "columns_of",
+    "constant_precision",
+    "constant_scale",
+    "linear_part",
+]
 
-NEVER = 3.0
-"""Standard deviation of the constant where all counts are 0, which otherwise would have no end."""
+#: standard deviation of the constant where all counts are 0, which otherwise would have no end; and where these say
+#: nothing of f, so that nothing else would hold the mean of others
+_NEVER, _SILENT = 3.0, 1.0
 #: standard deviation of the coefficient of a standardised covariate, in units of f: by default, and where it is flat
 _WEAK, _FLAT = 5.0, 1e4
 #: the same of counts, whose flat prior is a proper one: covariates that tell zeros from the rest have no other end
@@ -159,11 +167,16 @@ def constant_precision(data: Data) -> float:
     [False, True]
     """
     if data.one_sided:
-        return NEVER**-2
+        return constant_scale(data) ** -2
     if isinstance(data.likelihood, Rates) and not isinstance(data.likelihood, Poisson):
         # a zero that says little of a large rate leaves nothing else to hold it where nearly all are zeros
         return _FLAT_OF_RATES**-2
     return 0.0
+
+
+def constant_scale(data: Data) -> float:
+    """The standard deviation of the constant of one-sided data."""
+    return _SILENT if data.silent else _NEVER
 
 
 def _warn_about_rank(part: LinearPart, X: NDArray[np.float64], labels: list[str], scale: NDArray[np.float64]) -> None:

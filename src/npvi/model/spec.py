@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.checks import NOT_NEGATIVE, POSITIVE, check_count, check_jobs, check_number
+from npvi.checks import NOT_NEGATIVE, POSITIVE, Kind, check_count, check_jobs, check_number
 from npvi.graph.build import ORDERS, RULES
 from npvi.graph.checks import check_choice
 from npvi.inference import FAMILIES, Data
@@ -25,6 +25,8 @@ from npvi.priors.structure import LOW_RANK
 
 __all__ = ["Spec", "check_nugget", "check_settings", "plain_parts", "spec_of"]
 
+#: whose square is a number, with room to multiply
+_SCALE = Kind("a positive number from 1e-50 to 1e50", lambda value: 1e-50 <= value <= 1e50)
 _CHOICES = {
     "mean": ("zero", "constant", "linear"),
     "method": tuple(FAMILIES),
@@ -163,7 +165,9 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     scale = settings["coefficient_scale"]
     named = scale is None or (isinstance(scale, str) and scale == "weak")
     if not named:
-        check_number(scale, "coefficient_scale", POSITIVE, "'weak', a positive number, or None for a flat prior")
+        check_number(
+            scale, "coefficient_scale", _SCALE, "'weak', a number from 1e-50 to 1e50, or None for a flat prior"
+        )
     check_number(settings["tol"], "tol", POSITIVE)
     check_jobs(settings["n_jobs"])
     if settings["method"] == "npvi-nn":

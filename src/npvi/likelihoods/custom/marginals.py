@@ -47,10 +47,11 @@ def marginal_moments(likelihood: Custom, m: np.ndarray, v: np.ndarray) -> tuple[
             mean, noise = map_table(moments_by_table, likelihood, table, f, results=2)
             # deviations from the middle, so that a small variance does not drown in the square of a large mean
             middle = mean[:, len(nodes) // 2]
-            deviation = mean - middle[:, None]
-            shift = deviation @ weights
-            first[rows] = middle + shift
-            second[rows] = (deviation**2 + noise) @ weights - shift**2
+            with np.errstate(invalid="ignore"):  # moments that don't exist are inf, or not a number
+                deviation = mean - middle[:, None]
+                shift = deviation @ weights
+                first[rows] = np.where(np.isinf(middle), middle, middle + shift)
+                second[rows] = (deviation**2 + noise) @ weights - shift**2
     return first, second
 
 

@@ -25,6 +25,8 @@ _POINTS = 33
 _ROUNDS = 14
 _DEPTH = 80.0
 """The hump ends where the density is e^−80 of its peak: beyond, y² times the density is nothing, for most tails."""
+_LEVEL = 0.02
+"""The power of y that a tail must fall by, beyond what an integral needs to be finite: as far as numbers tell."""
 _NODES = 64
 _WINDOW = 512
 _FARTHEST = 1e30
@@ -106,13 +108,20 @@ def looked_up(table: Table, log_prob: Callable, support: Support, f: jax.Array) 
 
 
 def moments(log_prob: Callable, support: Support, at: Place) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """∫ p(y) dy (1 where the density is normalised), mean and variance."""
+    """∫ p(y) dy (1 where the density is normalised), mean and variance, which may be infinite.
+
+    The mean of a density on the whole line that has none (Cauchy's) is that of its hump, cut off where the hump ends.
+    """
     y, mass, reference = _nodes(log_prob, support, at)
     total = mass.sum()
     # deviations from the centre: a small variance does not drown in the square of a large mean
     centre = to_y(support)(at.centre)
     mean = (mass * (y - centre)).sum() / total
     variance = (mass * (y - centre - mean) ** 2).sum() / total
+    variance = jnp.where(_heavy(log_prob, support, at, 2.0), jnp.inf, variance)
+    sides = [sign for sign, end in ((-1.0, support.lower), (1.0, support.upper)) if not np.isfinite(end)]
+    if len(sides) == 1:
+        mean = jnp.where(_heavy(log_prob, support, at, 1.0), sides[0] * jnp.inf, mean)
     return total * jnp.exp(reference), centre + mean, variance
 
 
@@ -215,6 +224,29 @@ def _nodes(log_prob: Callable, support: Support, at: Place, stop: Any = None) ->
     atom = jnp.exp(smallest - reference) * (1.0 if stop is None else jnp.where(stop >= support.lower, 1.0, 0.0))
     y = jnp.concatenate([jnp.full((1,), support.lower), y])
     return y, jnp.concatenate([atom[None], weight * jnp.exp(values - reference)]), reference
+
+
+def _heavy(log_prob: Callable, support: Support, at: Place, power: float) -> jax.Array:
+    """Whether y^power times the density doesn't fall fast enough to be integrated, on a side where y has no end."""
+    h, response = _density(log_prob, support), to_y(support)
+    middle = response(at.centre)
+    found = jnp.zeros_like(at.centre, dtype=bool)
+    for sign, end, distance in ((-1.0, support.lower, at.left), (1.0, support.upper, at.right)):
+        if np.isfinite(end):
+            continue
+        last = jnp.arcsinh(distance / at.scale)
+        near, far = 0.6 * last, 0.98 * last  # in t, where tails of any weight are as long
+
+        def term(t: jax.Array, sign: float = sign) -> tuple[jax.Array, jax.Array]:
+            x = at.centre + sign * at.scale * jnp.sinh(t)
+            value = h(x)
+            return value - at.peak, value + jnp.log(jnp.cosh(t)) + power * jnp.log(jnp.abs(response(x) - middle))
+
+        (depth, inner), (depth_there, outer) = term(near), term(far)
+        # a density that ends all at once has no tail; with one of 1/|y|³ each factor of y adds as much to E y²
+        falls = (depth < -0.1 * _DEPTH) & (depth_there < -0.5 * _DEPTH)
+        found |= falls & (outer > inner - _LEVEL * (far - near))
+    return found
 
 
 def _panel(log_prob: Callable, support: Support, at: Place, start: jax.Array, stop: jax.Array) -> tuple:

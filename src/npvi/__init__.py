@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from npvi.io import load
     from npvi.likelihoods import Likelihood
     from npvi.parameters import bounded, fixed, pc, positive
-    from npvi.selection import GridResult, LeaveLocationOut, SpatialBlockSplit
-    from npvi.selection.grid import grid_search
+    from npvi.selection import GridResult, LeaveLocationOut, SpatialBlockSplit, grid_search
 
 __version__ = "0.1.0"
 

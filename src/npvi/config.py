@@ -110,7 +110,7 @@ def parameter_from_config(config: Mapping[str, Any]) -> Parameter:
 
 
 def _plain(owner: Parametrised, value: Any) -> Any:
-    from npvi.likelihoods.support import Support
+    from npvi.likelihoods import Support
 
     if isinstance(value, Parametrised):
         return to_config(value)
@@ -153,7 +153,7 @@ def _restored(value: Any, custom: Mapping[str, Callable]) -> Any:
     if isinstance(value, Mapping) and _MAPPING in value:
         return {name: _restored(item, custom) for name, item in value[_MAPPING].items()}
     if isinstance(value, Mapping) and _SUPPORT in value:
-        from npvi.likelihoods.support import Support
+        from npvi.likelihoods import Support
 
         return Support(**value[_SUPPORT])
     return value

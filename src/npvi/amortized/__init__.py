@@ -1,7 +1,7 @@
 """NPVI-NN: networks that recognise a posterior instead of searching for it."""
 
 from npvi.amortized.api import fit_network, fit_network_on_simulations
-from npvi.amortized.gcn.networks import GCN
+from npvi.amortized.gcn import GCN
 from npvi.amortized.judging import compare_with_optimum, training_curve
 from npvi.amortized.recognizer import Recognizer, RecognizerError, pretrained
 from npvi.amortized.settings import SiteNetwork

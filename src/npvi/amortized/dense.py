@@ -19,8 +19,7 @@ from npvi.amortized.guess import guess, sites
 from npvi.amortized.patches import Patches, Pieces
 from npvi.amortized.perceptron import apply
 from npvi.amortized.recognizer import Recognizer
-from npvi.inference.data import Data
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference import Data, MeanFunction
 from npvi.likelihoods.integrals.expectations import has_closed_form
 from npvi.likelihoods.integrals.quadrature import trapezoid
 from npvi.runtime.precision import float64

@@ -18,10 +18,7 @@ from npvi.amortized.perceptron import Layers, apply, initial
 from npvi.amortized.recognizer import Recognizer, likelihood_settings
 from npvi.amortized.whole import Whole
 from npvi.graph.tree import build_tree
-from npvi.inference.data import Data
-from npvi.inference.families.npvi import SparseFactors
-from npvi.inference.fit import Fit, fit_posterior
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference import Data, Fit, MeanFunction, SparseFactors, fit_posterior
 from npvi.likelihoods import Likelihood
 from npvi.runtime.training import shuffled, train
 

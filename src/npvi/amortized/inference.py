@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from npvi.amortized.fitting import BATCH, examples, optimum, patches, train_recognizer
-from npvi.amortized.gcn.networks import GCN
+from npvi.amortized.gcn import GCN
 from npvi.amortized.recognition import MOST_SWEEPS, recognise, recognised
 from npvi.amortized.recognizer import Recognizer, RecognizerError, exact_sites, pretrained
 from npvi.amortized.settings import SiteNetwork
 from npvi.graph import build_graph
-from npvi.inference.data import Data
-from npvi.inference.families.npvi import SparseFactors
+from npvi.inference import Data, MeanFunction, SparseFactors
 from npvi.inference.fit import Fit, fit_from_sites
-from npvi.inference.mean_function import MeanFunction
 from npvi.inference.solver import SolverLog
 from npvi.priors import NNGP
 from npvi.runtime import progress

@@ -14,8 +14,7 @@ from npvi.amortized.inference import train_on
 from npvi.amortized.recognition import recognise
 from npvi.amortized.recognizer import exact_sites
 from npvi.amortized.settings import SiteNetwork
-from npvi.inference.families.npvi import SparseFactors
-from npvi.inference.fit import fit_posterior
+from npvi.inference import SparseFactors, fit_posterior
 from npvi.inference.stochastic.certificate import bound
 from npvi.runtime.files import replacing
 from npvi.runtime.parallel import threads

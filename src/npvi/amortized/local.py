@@ -19,10 +19,7 @@ from npvi.amortized.patches import Patches, Pieces, make_patches
 from npvi.amortized.recognition import recognised, tell
 from npvi.amortized.recognizer import Recognizer
 from npvi.graph import Graph, build_graph
-from npvi.inference.data import Data
-from npvi.inference.families.npvi import SparseFactors
-from npvi.inference.fit import Fit, Start, fit_posterior
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference import Data, Fit, MeanFunction, SparseFactors, Start, fit_posterior
 from npvi.inference.solver import PrecisionSolver, SolverLog
 from npvi.inference.stochastic.certificate import bound
 from npvi.linalg import Triangular

@@ -13,10 +13,8 @@ from npvi.amortized.guess import guess, sites
 from npvi.amortized.recognizer import Recognizer
 from npvi.amortized.verdicts import applicability
 from npvi.amortized.whole import Whole
-from npvi.inference.data import Data
-from npvi.inference.families.npvi import SparseFactors
+from npvi.inference import Data, MeanFunction, SparseFactors
 from npvi.inference.fit import Fit, fit_from_sites
-from npvi.inference.mean_function import MeanFunction
 from npvi.inference.solver import SolverLog
 
 __all__ = ["MOST_SWEEPS", "Recognised", "recognise", "recognised", "tell"]

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import build_graph
-from npvi.inference.data import Data
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference import Data, MeanFunction
 from npvi.kernels import RBF, Kernel, Matern12, Matern32, Matern52
 from npvi.likelihoods import Bernoulli, Gamma, Likelihood, NegativeBinomial, Poisson, StudentT
 from npvi.priors import NNGP

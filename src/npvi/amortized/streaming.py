@@ -26,9 +26,7 @@ from npvi.amortized.recognition import recognised
 from npvi.amortized.recognizer import Recognizer, exact_sites, pretrained
 from npvi.checks import NOT_NEGATIVE, as_numbers, check_count, check_jobs, check_number, generator, refuse_masked
 from npvi.graph import build_graph
-from npvi.inference.data import Data
-from npvi.inference.families.npvi import SparseFactors
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference import Data, MeanFunction, SparseFactors
 from npvi.inference.solver import SolverLog
 from npvi.kernels import Kernel, as_kernel
 from npvi.learning.space import unwrapped

@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.data import Data
+from npvi.inference import Data, Fit, MeanFunction, SparseFactors, Start, fit_posterior
 from npvi.inference.families.factored import FactoredCovariances, Marginals
-from npvi.inference.families.npvi import SparseFactors
-from npvi.inference.fit import Fit, Start, fit_posterior
-from npvi.inference.mean_function import MeanFunction
 from npvi.inference.solver import PrecisionSolver
 from npvi.priors import NotPositiveDefiniteError
 

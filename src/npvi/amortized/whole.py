@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.data import Data
-from npvi.inference.families.npvi import SparseFactors
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference import Data, MeanFunction, SparseFactors
 from npvi.inference.solver import PrecisionSolver, SolverLog
 
 __all__ = ["Whole"]

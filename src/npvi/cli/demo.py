@@ -12,7 +12,7 @@ from npvi.cli.errors import InputError, guarded
 from npvi.cli.tables import check_output
 
 if TYPE_CHECKING:
-    from npvi.demo.survey import DemoResult
+    from npvi.demo import DemoResult
 
 __all__ = ["demo"]
 
@@ -42,8 +42,8 @@ def demo(
             raise InputError(f"--output must end in .png, .pdf or .svg, got {output}")
         check_output(output, table=False)
 
+        from npvi.demo import run_demo
         from npvi.demo.picture import draw
-        from npvi.demo.survey import run_demo
         from npvi.runtime.files import replacing
 
         with watching():

@@ -27,7 +27,7 @@ class InputError(ValueError):
 @contextmanager
 def guarded(command: str) -> Iterator[None]:
     """Turn errors into messages and exit codes, and warnings into notes."""
-    from npvi.priors.base import NotPositiveDefiniteError
+    from npvi.priors import NotPositiveDefiniteError
     from npvi.runtime.files import UnwritableError
 
     try:

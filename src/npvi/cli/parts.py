@@ -92,7 +92,7 @@ def _kernel_parameters(name: str) -> list[str]:
 
 def make_likelihood(name: str, link: str | None) -> Any:
     """The likelihood object, with its own numbers."""
-    from npvi.likelihoods.registry import LIKELIHOODS
+    from npvi.likelihoods import LIKELIHOODS
 
     if name not in LIKELIHOODS:
         raise unknown_name("--likelihood cannot be", name, list(LIKELIHOODS))
@@ -112,7 +112,7 @@ def check_given(given: Given, kernel: str, likelihood: Any) -> None:
 
 
 def _kernel_class(name: str) -> Any:
-    from npvi.kernels.registry import KERNELS
+    from npvi.kernels import KERNELS
 
     if name not in KERNELS:
         raise unknown_name("--kernel cannot be", name, list(KERNELS))

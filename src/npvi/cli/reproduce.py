@@ -26,9 +26,7 @@ from npvi.cli.errors import FAILED, INTERRUPTED, InputError, guarded, unknown_na
 from npvi.runtime.interrupts import safe_point
 
 if TYPE_CHECKING:
-    from npvi.paper.experiments.plan import Plan
-    from npvi.paper.experiments.running import Report
-    from npvi.paper.experiments.store import Cell
+    from npvi.paper.experiments import Cell, Plan, Report
     from npvi.paper.experiments.tables import Table
 
 __all__ = ["reproduce"]
@@ -100,7 +98,7 @@ def reproduce(
 
 
 def _names(asked: list[str]) -> list[str]:
-    from npvi.paper.experiments.running import NAMES
+    from npvi.paper.experiments import NAMES
 
     for name in asked:
         if name != "all" and name not in NAMES:

@@ -17,7 +17,7 @@ from npvi.cli.models import Source, check_target, open_model
 from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
 
 if TYPE_CHECKING:
-    from npvi.diagnostics.means import Means
+    from npvi.diagnostics import Means
 
 __all__ = ["score"]
 

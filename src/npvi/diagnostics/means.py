@@ -12,7 +12,7 @@ from npvi.estimators.validation import check_inputs
 from npvi.graph import NeighborIndex
 from npvi.graph.places import number_places
 from npvi.inference import Data
-from npvi.predictive.base import Predictive
+from npvi.predictive import Predictive
 
 __all__ = ["NEIGHBORS", "Means", "MeansTally", "SimpleMeans"]
 

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from npvi.diagnostics.means import Means, MeansTally
 from npvi.likelihoods import Gaussian
-from npvi.predictive.base import Predictive
+from npvi.predictive import Predictive
 from npvi.predictive.calibration import coverage, crps_of_draws, randomised_pit
 
 __all__ = ["INTERVAL", "LEVELS", "Scores", "crps", "crps_of_draws", "score", "take"]

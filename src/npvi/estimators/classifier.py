@@ -16,8 +16,7 @@ from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.labels import codes_of
 
 if TYPE_CHECKING:
-    from npvi.predictive.base import Predictive
-    from npvi.predictive.categorical import CategoricalPredictive
+    from npvi.predictive import CategoricalPredictive, Predictive
 
 __all__ = ["GPClassifier"]
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from npvi.checks import as_numbers
 from npvi.estimators import validation
 from npvi.likelihoods import Likelihood
-from npvi.predictive.base import Predictive
+from npvi.predictive import Predictive
 
 __all__ = ["ROW", "Predicts", "PredictsNumbers", "forgotten", "per_row", "r_squared"]
 

@@ -29,10 +29,8 @@ from npvi.kernels import as_kernel
 from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
 from npvi.model import Fitted, latent_at
 from npvi.parameters import fixed
-from npvi.predictive.base import Predictive
+from npvi.predictive import MixturePredictive, Predictive, VaryingNoisePredictive
 from npvi.predictive.calibration import gaussian_crps
-from npvi.predictive.mixture import MixturePredictive
-from npvi.predictive.varying_noise import VaryingNoisePredictive
 from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered

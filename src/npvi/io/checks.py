@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from npvi.io.packing import prefixes
+from npvi.likelihoods import conditional_moments
 from npvi.likelihoods.families.softmax import Softmax
-from npvi.likelihoods.integrals.moments import conditional_moments
-from npvi.model import Fitted
-from npvi.model.predicting import latent_at
+from npvi.model import Fitted, latent_at
 from npvi.priors.nngp import FACTORS
 from npvi.priors.structure import LOW_RANK
 from npvi.runtime.fields import LARGEST

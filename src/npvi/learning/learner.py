@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
-from npvi.inference.data import Data
+from npvi.inference import Data
 from npvi.inference.families.base import Start
 from npvi.learning.bfgs import newton_step
 from npvi.learning.integration import Evaluation

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.data import Data
+from npvi.inference import Data
 from npvi.learning.objective import LeftOut
-from npvi.likelihoods.integrals.density import predictive_log_prob
-from npvi.likelihoods.integrals.moments import predictive_moments
+from npvi.likelihoods import predictive_log_prob, predictive_moments
 
 __all__ = ["Comparison", "Foretold", "compare", "foretell"]
 

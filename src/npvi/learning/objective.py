@@ -16,16 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
+from npvi.inference import AllCovariances, Data, Fit, MeanFunction, Start, fit_posterior
 from npvi.inference.cavity import places_of, without_own, without_place
-from npvi.inference.data import Data
-from npvi.inference.families.full import AllCovariances
-from npvi.inference.fit import Fit, Start, fit_posterior
-from npvi.inference.mean_function import MeanFunction
 from npvi.kernels import Kernel
 from npvi.learning.bfgs import Ascent, climb
 from npvi.learning.space import SearchSpace
-from npvi.likelihoods import Gaussian, Likelihood, LogNormal
-from npvi.likelihoods.integrals.density import predictive_log_prob
+from npvi.likelihoods import Gaussian, Likelihood, LogNormal, predictive_log_prob
 from npvi.likelihoods.integrals.learning import parameter_gradient
 from npvi.linalg import Noise
 from npvi.priors import NotPositiveDefiniteError, Prior

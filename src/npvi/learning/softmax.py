@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
-from npvi.inference.data import Data
-from npvi.inference.families.full import AllCovariances
-from npvi.inference.fit import Start
+from npvi.inference import AllCovariances, Data, Start
 from npvi.inference.softmax import class_noises, fit_softmax
 from npvi.learning.objective import Model, _by_name
 from npvi.posteriors.stacked import StackedPosterior

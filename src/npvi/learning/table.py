@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph.tree import build_tree
-from npvi.inference.data import Data
+from npvi.inference import Data
 from npvi.kernels import Kernel
 
 __all__ = ["Table"]

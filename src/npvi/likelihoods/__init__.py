@@ -1,7 +1,7 @@
 """Observation models: one formula for one observation each, in JAX; the rest follows from it."""
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.custom.likelihood import Custom
+from npvi.likelihoods.custom import Custom
 from npvi.likelihoods.families.bernoulli import Bernoulli
 from npvi.likelihoods.families.beta import Beta
 from npvi.likelihoods.families.beta_binomial import BetaBinomial

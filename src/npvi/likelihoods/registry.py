@@ -6,7 +6,7 @@ from typing import Any
 
 from npvi.likelihoods import families
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.custom.likelihood import Custom
+from npvi.likelihoods.custom import Custom
 from npvi.runtime.catalogue import import_all
 
 __all__ = ["LIKELIHOODS", "as_likelihood"]

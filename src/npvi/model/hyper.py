@@ -15,9 +15,8 @@ from npvi.learning.integration import Integration, integrate
 from npvi.learning.learner import Learned, Learner
 from npvi.learning.objective import Model, can_collapse
 from npvi.learning.space import SearchSpace
-from npvi.likelihoods import Likelihood
+from npvi.likelihoods import Likelihood, conditional_moments
 from npvi.likelihoods.families.softmax import Softmax
-from npvi.likelihoods.integrals.moments import conditional_moments
 from npvi.model.fitted import Fitted, Hyper
 from npvi.model.inferring import Task, UnusablePosteriorError, fitted_at
 from npvi.runtime import progress

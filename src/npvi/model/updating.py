@@ -15,7 +15,7 @@ from npvi.model.fitted import Fitted
 from npvi.model.inferring import infer
 from npvi.model.linear_part import constant_precision
 from npvi.posteriors import DrawsPosterior, PrecisionPosterior
-from npvi.priors.base import NeighborConditional
+from npvi.priors import NeighborConditional
 
 __all__ = ["update"]
 

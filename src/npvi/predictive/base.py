@@ -10,12 +10,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from npvi.checks import SHARE, as_numbers, check_count, check_finite, check_number, generator
-from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.families.gaussian import Gaussian
-from npvi.likelihoods.integrals.density import predictive_log_prob
-from npvi.likelihoods.integrals.distribution import predictive_cdf
+from npvi.likelihoods import Gaussian, Likelihood, predictive_cdf, predictive_log_prob, predictive_moments
 from npvi.likelihoods.integrals.mixed_cdf import Component
-from npvi.likelihoods.integrals.moments import predictive_moments
 from npvi.likelihoods.integrals.quantiles import mixture_quantile
 from npvi.predictive.reach import Reach
 

@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from npvi.graph.tree import build_tree
-from npvi.inference.mean_function import Trend
+from npvi.inference import Trend
 from npvi.linalg import Noise, Triangular, draw, solve_columns
 from npvi.posteriors import Posterior, PrecisionPosterior
 from npvi.posteriors.projection import covariance_times

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.checks import check_count, generator
-from npvi.likelihoods import Gaussian, LogNormal
-from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.integrals.moments import predictive_moments
+from npvi.likelihoods import Gaussian, Likelihood, LogNormal, predictive_moments
 from npvi.predictive.base import Predictive, two_streams
 from npvi.predictive.mixture import MixturePredictive
 from npvi.predictive.reach import Reach

@@ -8,7 +8,7 @@ from npvi.priors.base import (
     PrecisionFactor,
     Prior,
 )
-from npvi.priors.low_rank.prior import FITC, LowRank, Nystrom
+from npvi.priors.low_rank import FITC, LowRank, Nystrom
 from npvi.priors.nngp import NNGP
 
 __all__ = [

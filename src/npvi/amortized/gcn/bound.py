@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from npvi.amortized.gcn.layout import Layout, patch_layout, random_layout
 from npvi.amortized.gcn.networks import GCN, Networks, adjacency, recognise
-from npvi.inference.data import Data
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference import Data, MeanFunction
 from npvi.inference.stochastic.cross_entropy import ConditionalPrior
 from npvi.inference.stochastic.expected_likelihood import Observed, observed
 from npvi.inference.stochastic.gaussian import Neighbourhoods, SparseGaussian

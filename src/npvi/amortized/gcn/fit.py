@@ -16,12 +16,9 @@ from npvi.amortized.gcn.bound import NetworkBound, Parameters, apply_networks, l
 from npvi.amortized.gcn.layout import each_once
 from npvi.amortized.gcn.networks import GCN, Networks, initial_networks
 from npvi.graph import Graph, build_graph
-from npvi.inference.data import Data
-from npvi.inference.families.npvi import SparseFactors
-from npvi.inference.fit import Fit
-from npvi.inference.mean_function import MeanFunction
+from npvi.inference import Data, Fit, MeanFunction, SparseFactors
 from npvi.inference.stochastic.certificate import bound, certify
-from npvi.likelihoods.integrals.density import predictive_log_prob
+from npvi.likelihoods import predictive_log_prob
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
 from npvi.priors import NNGP

@@ -16,8 +16,7 @@ import numpy as np
 from npvi.amortized.gcn.layout import LAYOUTS
 from npvi.inference.stochastic.gaussian import SparseGaussian
 from npvi.inference.stochastic.settings import GradientSettings, is_count
-from npvi.kernels import Kernel
-from npvi.kernels.stationary import Stationary
+from npvi.kernels import Kernel, Stationary
 
 __all__ = ["GCN", "Layer", "Networks", "adjacency", "forward", "initial_networks", "recognise"]
 

@@ -14,8 +14,7 @@ from npvi.inference.mean_function import MeanFunction
 from npvi.inference.stochastic.cross_entropy import ConditionalPrior, LowRankPrior
 from npvi.inference.stochastic.expected_likelihood import Observed, observed
 from npvi.inference.stochastic.gaussian import SparseGaussian, entropy, neighbourhoods
-from npvi.priors import NNGP, Prior
-from npvi.priors.low_rank.prior import LowRank
+from npvi.priors import NNGP, LowRank, Prior
 
 __all__ = ["Parameters", "StochasticBound", "loss", "stochastic_bound"]
 

@@ -13,8 +13,7 @@ from npvi.inference.mean_function import MeanFunction
 from npvi.inference.solver import PrecisionSolver
 from npvi.likelihoods import Expectations
 from npvi.linalg import Triangular
-from npvi.priors import NNGP, Prior
-from npvi.priors.low_rank.prior import LowRank
+from npvi.priors import NNGP, LowRank, Prior
 
 __all__ = ["Certificate", "bound", "certify"]
 

@@ -17,7 +17,7 @@ from npvi.inference.stochastic.bound import Parameters, StochasticBound, loss, s
 from npvi.inference.stochastic.certificate import bound, certify
 from npvi.inference.stochastic.gaussian import SparseGaussian
 from npvi.inference.stochastic.settings import SGD
-from npvi.likelihoods.integrals.density import predictive_log_prob
+from npvi.likelihoods import predictive_log_prob
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
 from npvi.priors import Prior

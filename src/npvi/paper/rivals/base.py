@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from npvi.checks import check_count
 from npvi.estimators import validation
 from npvi.estimators.predicting import PredictsNumbers, per_row
-from npvi.inference.data import Data
+from npvi.inference import Data
 from npvi.learning.objective import Model
 from npvi.likelihoods import as_likelihood
 from npvi.model import check_nugget, plain_parts
@@ -24,8 +24,7 @@ from npvi.paper.rivals.process import Places, new_places
 from npvi.paper.rivals.task import Found, Task
 from npvi.paper.rivals.tracing import Clock, Validation
 from npvi.parameters import Parameter
-from npvi.predictive.base import Predictive
-from npvi.predictive.mixture import MixturePredictive
+from npvi.predictive import MixturePredictive, Predictive
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
 from npvi.runtime.precision import float64

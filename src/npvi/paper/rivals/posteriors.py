@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.data import Data
+from npvi.inference import Data
 from npvi.inference.stochastic.expected_likelihood import observed
 from npvi.paper.rivals.process import Inducing, Places
 from npvi.runtime.batching import map_rows

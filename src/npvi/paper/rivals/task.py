@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npvi.inference.data import Data
+from npvi.inference import Data
 from npvi.kernels import diagonal
 from npvi.learning.objective import Model
 from npvi.likelihoods import Likelihood

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from npvi.likelihoods import Likelihood
-from npvi.likelihoods.integrals.density import predictive_log_prob
+from npvi.likelihoods import Likelihood, predictive_log_prob
 from npvi.paper.rivals.posteriors import InducingPosterior, marginals, weights_of
 from npvi.paper.rivals.process import new_places
 

@@ -158,6 +158,23 @@ def test_beta_binomial_with_many_trials_is_scipys(concentration):
         np.testing.assert_allclose(BetaBinomial(concentration).cdf(k, f, trials=trials), expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("concentration", [0.5, 10.0, 300.0])
+@pytest.mark.parametrize("trials", [20_000.0, 1e6])
+def test_beta_binomial_with_very_many_trials_is_an_integral_over_the_share(trials, concentration):
+    f = np.array([-2.0, -0.5, 0.7])
+    a, b = concentration * special.expit(f), concentration * special.expit(-f)
+    x = np.linspace(-60.0, 40.0, 400_001)[:, None]  # log-odds of the share
+    density = np.exp(a * special.log_expit(x) + b * special.log_expit(-x) - special.betaln(a, b))
+    for share in (0.05, 0.4, 0.9):
+        k = np.floor(share * trials)
+        below = special.betainc(trials - k, k + 1.0, special.expit(-x))
+        expected = np.trapezoid(below * density, x, axis=0)
+        got = BetaBinomial(concentration).cdf(np.full((1, 1), k), f[None], trials=np.full((1, 1), trials))
+        # what the integral itself lacks, far left
+        missing = special.betainc(a, b, special.expit(-60.0))
+        np.testing.assert_allclose(got[0], expected + missing, rtol=0.0, atol=2e-11)
+
+
 def test_ties_at_zero():
     # more zeros than asked for, exactly as many, and fewer
     for q, expected in ((0.2, 0.0), (0.3, 0.0), (0.5, 1.0)):

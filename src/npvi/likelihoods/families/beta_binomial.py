@@ -10,10 +10,11 @@ from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.binomial import check_trials
+from npvi.likelihoods.families.count_sums import rows_of
 from npvi.likelihoods.integrals.log_gamma import log_binomial, log_rising
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import COUNTS, TRIALS
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import reordered
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["BetaBinomial"]
@@ -85,21 +86,23 @@ class BetaBinomial(Likelihood, name="beta_binomial", about="successes among tria
         return trials * mean(f) * mean(-f) * (c + trials) / (c + 1.0)
 
     def cdf(self, y: np.ndarray, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
-        y, a, b, n = np.broadcast_arrays(np.floor(np.asarray(y, dtype=np.float64)), *self._shapes(f), trials)
-        # the sum from whichever end is nearer, term by term
+        shape = np.broadcast_shapes(np.shape(y), np.shape(f), np.shape(trials))
+        (y, n), (a, b) = rows_of((np.floor(np.asarray(y, dtype=np.float64)), trials), self._shapes(f), shape)
+        # the sum from whichever end is nearer
         swap = 2.0 * y > n
-        last = np.where(swap, n - y - 1.0, y)
-        a, b = np.where(swap, b, a), np.where(swap, a, b)
-        last = np.where((y < 0.0) | (y >= n), -1.0, last)
-        many = last > _FEW
-        if np.any(many):
-            width = 1.0 / np.maximum(last + 1.0, 1.0) + 1.0 / (n - last)
-            many &= width * np.maximum(a * b / (a + b), 1.0) < 0.15
-        total = np.zeros(y.shape)
-        for some, add in ((~many, _few_terms), (many, _many_terms)):
+        last = np.where((y < 0.0) | (y >= n), -1.0, np.where(swap, n - y - 1.0, y))
+        a, b = np.where(swap[:, None], b, a), np.where(swap[:, None], a, b)
+        # the variance of the log-odds that a (k + 1)st of n uniform numbers has, beside that of the probability
+        blur = (1.0 / np.maximum(last + 1.0, 1.0) + 1.0 / (n - last)) * max(0.25 * float(self.concentration), 1.0)
+        total, kind = np.zeros(a.shape), np.where(blur < 0.006, 2, np.where((blur < 0.15) & (last > _FEW), 1, 0))
+        kind[last < 0.0] = -1
+        for number, add in enumerate((_few_terms, _by_nodes, _by_moments)):
+            some = kind == number
             if np.any(some):
                 total[some] = add(last[some], n[some], a[some], b[some])
-        return np.clip(np.where(y < 0.0, 0.0, np.where(y >= n, 1.0, np.where(swap, 1.0 - total, total))), 0.0, 1.0)
+        total = np.where(swap[:, None], 1.0 - total, total)
+        total[y < 0.0], total[y >= n] = 0.0, 1.0
+        return np.clip(total, 0.0, 1.0).reshape(shape)
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any
@@ -130,44 +133,91 @@ class BetaBinomial(Likelihood, name="beta_binomial", about="successes among tria
 
 def _few_terms(last: np.ndarray, n: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """P(Y ≤ last), term by term."""
-    log_first = np.zeros(last.shape)
+    log_first = np.zeros(a.shape)
     large = n > _SMALL
-    log_first[large] = log_rising(b[large], n[large], np) - log_rising((a + b)[large], n[large], np)
-    out = np.empty(last.shape)
-    _add_terms(last, n, a, b, log_first, out)
+    trials = n[large, None]
+    log_first[large] = log_rising(b[large], trials, np) - log_rising((a + b)[large], trials, np)
+    return _add_terms(last, n, a, b, log_first)
+
+
+@reordered
+def _add_terms(last, n, a, b, log_first):
+    """The first term is Π (b + k)/(a + b + k), or given where n is not small."""
+    out = np.ones(a.shape)
+    for i in range(len(out)):
+        if n[i] <= _SMALL:
+            log_first[i] = 1.0
+            for k in range(int(n[i])):
+                for j in range(out.shape[1]):
+                    log_first[i, j] *= (b[i, j] + k) / (a[i, j] + b[i, j] + k)
+            for j in range(out.shape[1]):
+                log_first[i, j] = np.log(log_first[i, j])
+        if log_first[i].min() > -600.0:
+            for k in range(int(last[i]) - 1, -1, -1):
+                factor, others = (n[i] - k) / (k + 1.0), n[i] - k - 1.0
+                for j in range(out.shape[1]):
+                    out[i, j] = 1.0 + factor * (a[i, j] + k) / (b[i, j] + others) * out[i, j]
+            for j in range(out.shape[1]):
+                out[i, j] = np.exp(log_first[i, j]) * out[i, j]
+            continue
+        for j in range(out.shape[1]):  # the sum of terms relative to the first may be no number
+            term, total, shift = 1.0, 1.0, log_first[i, j]
+            for k in range(int(last[i])):
+                term *= (n[i] - k) * (a[i, j] + k) / ((k + 1.0) * (b[i, j] + (n[i] - k - 1.0)))
+                total += term
+                if total > 1e200:
+                    term, total, shift = 1e-200 * term, 1e-200 * total, shift + 200.0 * np.log(10.0)
+            out[i, j] = np.exp(shift + np.log(total))
     return out
 
 
-@compiled
-def _add_terms(last, n, a, b, log_first, out):
-    """Fill `out`; the first term is Π (b + k)/(a + b + k), or given where n is not small."""
-    for i in range(len(out)):
-        term, total, shift = 1.0, 1.0, log_first[i]
-        if n[i] <= _SMALL:
-            for k in range(int(n[i])):
-                term *= (b[i] + k) / (a[i] + b[i] + k)
-            total = term
-        for k in range(int(last[i])):
-            term *= (n[i] - k) * (a[i] + k) / ((k + 1.0) * (b[i] + (n[i] - k - 1.0)))
-            total += term
-            if total > 1e200:
-                term, total, shift = 1e-200 * term, 1e-200 * total, shift + 200.0 * np.log(10.0)
-        out[i] = np.exp(shift + np.log(total)) if last[i] >= 0.0 else 0.0
-
-
-def _many_terms(last: np.ndarray, n: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _by_moments(last: np.ndarray, n: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """P(Y ≤ last) = E I_u(a, b), u ~ Beta(last + 1, n − last): Y ≤ k where the probability is at most the (k + 1)st of
     n uniform numbers.
 
-    Gauss–Hermite in the log-odds of u, whose density is about normal and narrow beside that of the probability.
+    By a Taylor series about the mean log-odds of u, whose central moments follow from its cumulants; for many trials.
     """
-    z, weight = np.polynomial.hermite_e.hermegauss(_BLUR)
-    alpha, beta = last + 1.0, n - last
-    x = np.sqrt(1.0 / alpha + 1.0 / beta)[:, None] * z
-    share = (alpha / (alpha + beta))[:, None]
-    log_density = -alpha[:, None] * np.log1p((1.0 - share) * np.expm1(-x)) - beta[:, None] * np.log1p(
-        share * np.expm1(x)
+    up, down = _cumulants(last + 1.0), _cumulants(n - last)
+    k1, k2, k3, k4, k5 = (one + sign * other for one, other, sign in zip(up, down, (-1.0, 1.0, -1.0, 1.0, -1.0)))
+    moments = [0.0 * k2, k2, k3, k4 + 3.0 * k2**2, k5 + 10.0 * k2 * k3]
+    moments += [15.0 * k2**3 + 15.0 * k2 * k4 + 10.0 * k3**2, 105.0 * k2**2 * k3, 105.0 * k2**4]
+    u, v = special.expit(k1), -np.tanh(0.5 * k1)
+    w = special.expit(k1) * special.expit(-k1)
+    # derivatives of log d, the log density of the log-odds: those of −u, times a + b
+    curves = [w, w * v, w * (v**2 - 2.0 * w), w * v * (v**2 - 8.0 * w), w * (v**4 - 22.0 * v**2 * w + 16.0 * w**2)]
+    curves.append(w * v * (v**4 - 52.0 * v**2 * w + 136.0 * w**2))
+    u, total = u[:, None], a + b
+    slopes = [a - total * u, *(-total * curve[:, None] for curve in curves)]
+    density = np.exp(a * np.log(u) + b * np.log1p(-u) - special.betaln(a, b))
+    # d⁽ʳ⁾/d, one from those before
+    ratios, series = [np.ones(a.shape)], np.zeros(a.shape)
+    for r in range(len(slopes)):
+        ratios.append(sum(math.comb(r, i) * ratios[r - i] * slopes[i] for i in range(r + 1)))
+    for r, moment in enumerate(moments):
+        series += (moment / math.factorial(r + 1))[:, None] * ratios[r]
+    return special.betainc(a, b, u) + density * series
+
+
+def _cumulants(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The first five of log gamma(a), ψ(a) and its derivatives, for a above a hundred."""
+    x = 1.0 / a
+    return (
+        np.log(a) - x / 2.0 - x**2 / 12.0 + x**4 / 120.0 - x**6 / 252.0,
+        x + x**2 / 2.0 + x**3 / 6.0 - x**5 / 30.0 + x**7 / 42.0,
+        -(x**2 + x**3 + x**4 / 2.0 - x**6 / 6.0),
+        2.0 * x**3 + 3.0 * x**4 + 2.0 * x**5 - x**7,
+        -(6.0 * x**4 + 12.0 * x**5 + 10.0 * x**6),
     )
+
+
+def _by_nodes(last: np.ndarray, n: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The same by Gauss–Hermite in the log-odds of u, about normal, and narrow beside those of the probability."""
+    z, weight = np.polynomial.hermite_e.hermegauss(_BLUR)
+    alpha, beta = (last + 1.0)[:, None], (n - last)[:, None]
+    x = np.sqrt(1.0 / alpha + 1.0 / beta) * z
+    share = alpha / (alpha + beta)
+    log_density = -alpha * np.log1p((1.0 - share) * np.expm1(-x)) - beta * np.log1p(share * np.expm1(x))
     weights = weight * np.exp(log_density + 0.5 * z**2)
-    inside = special.betainc(a[:, None], b[:, None], special.expit(np.log(alpha / beta)[:, None] + x))
-    return np.sum(weights * inside, axis=1) / weights.sum(axis=1)
+    weights /= weights.sum(axis=1)[:, None]
+    at = special.expit(np.log(alpha / beta) + x)
+    return sum(weights[:, k, None] * special.betainc(a, b, at[:, k, None]) for k in range(_BLUR))

@@ -19,7 +19,7 @@ __all__ = ["Cdf", "Start", "bisected", "roots", "to_x", "whole_roots"]
 
 _FAR = 1e300
 _STEPS = 24
-_TOLERANCE = 2e-11
+_TOLERANCE = 2e-12
 """Of F at a root, beside q or 1 − q."""
 _COARSE = 1e-6
 """How far off the coarse F may be; its signs count at a hundred times that."""

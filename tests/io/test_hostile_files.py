@@ -264,7 +264,7 @@ def test_metadata_that_makes_no_sense(model, path, change, message):
         (lambda m, a: m["parameters"].update(rule="x"), "rule"),
         (lambda m, a: m["parameters"].update(order="x"), "order"),
         (lambda m, a: m["parameters"].update(inducing="x"), "inducing"),
-        (lambda m, a: m["parameters"].update(random_state="x"), "seed"),
+        (lambda m, a: m["parameters"].update(random_state="x"), "random_state"),
         (lambda m, a: m["parameters"].update(tol=float("nan")), "tol"),
         (lambda m, a: m["parameters"].update(coords=[7]), "coords"),
         (lambda m, a: m["parameters"].update(kernel={"type": "RBF", "variance": -1.0}), "variance"),

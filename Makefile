@@ -36,7 +36,7 @@ types: $(READY) ## type check (mypy)
 	$(BIN)/mypy
 
 campaign: $(READY) ## search for surprises: bad input, damaged files, signals, random problems (SEED=, MINUTES=, PARTS=)
-	$(BIN)/python -m campaign $(PARTS) --minutes $(or $(MINUTES),20) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m campaign $(PARTS) --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
 
 bench: $(READY) ## measured figures: speed, scores, calibration (NPVI_DATA names the data folder)
 	$(BIN)/python -m benchmarks

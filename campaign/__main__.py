@@ -13,7 +13,8 @@ from campaign.running import Summary, repeat, run
 
 #: findings of one cause that are shown; the table at the end has their number
 _SHOWN = 3
-PARTS = ("problems", "misuse", "files", "tables", "signals")
+#: parts in turn, and shares of the time; what one leaves over is for the others
+PARTS = {"misuse": 5, "files": 2, "tables": 2, "signals": 3, "problems": 8}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m campaign", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"out of {', '.join(PARTS)}; all unless given")
     parser.add_argument("--seed", type=int, help="a fresh one unless given")
-    parser.add_argument("--minutes", type=float, default=20.0, help="for all parts together (20)")
+    parser.add_argument("--minutes", type=float, default=30.0, help="for all parts together (30)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--cases", type=int, help="most cases of each part")
     options = parser.parse_args(said)
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     summaries, ends = [], time.monotonic() + 60.0 * options.minutes
     names = options.parts or list(PARTS)
     for number, name in enumerate(names):
-        share = (ends - time.monotonic()) / (len(names) - number)  # what one leaves over is for the others
+        share = (ends - time.monotonic()) * PARTS[name] / sum(PARTS[left] for left in names[number:])
         numbers = None if options.cases is None else range(options.cases)
         summaries.append(run(name, seed, share, options.jobs, numbers, _Progress()))
     return _show(summaries, seed)

@@ -98,6 +98,22 @@ def test_the_command_tells_of_findings_and_how_to_repeat_them(monkeypatch, capsy
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("name", "cases"), {"files": 60, "tables": 40, "problems": 8, "signals": 1}.items())
+def test_a_little_of_each_part_finds_nothing(name, cases):
+    summary = run(name, SEED, 300.0, jobs=1, numbers=range(cases))
+    assert summary.cases == cases
+    assert [outcome.finding for outcome in summary.findings] == []
+
+
+@pytest.mark.slow
+def test_valid_calls_work():
+    some = subjects.arguments()[::13]
+    numbers = [number_of_misuse(argument.call, argument.name, "valid") for argument in some]
+    summary = run("misuse", SEED, 300.0, jobs=1, numbers=numbers)
+    assert summary.counts == {"worked": len(some)}
+
+
+@pytest.mark.slow
 def test_a_model_that_dies_or_hangs_is_found(monkeypatch):
     warm = number_of_misuse("gaussian.predict_dist", "X", "valid")
     bad = number_of_misuse("gaussian.update", "X", "valid")

@@ -120,4 +120,5 @@ def numbers_in(result: Any, name: str, depth: int = 0) -> Iterator[tuple[str, np
             if not field.name.startswith("_"):
                 yield from numbers_in(getattr(result, field.name), f"{name}.{field.name}", depth + 1)
     elif hasattr(result, "latent_mean"):  # a predictive distribution
-        yield from ((f"{name}.{part}", np.asarray(getattr(result, part))) for part in ("latent_mean", "mean", "var"))
+        parts = ("latent_mean", "mean", "var") if hasattr(result, "mean") else ("latent_mean", "probabilities")
+        yield from ((f"{name}.{part}", np.asarray(getattr(result, part))) for part in parts)

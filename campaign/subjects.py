@@ -59,6 +59,8 @@ LEFT_OUT = {
 _UNUSED = {"self", "groups", "deep"}
 #: methods of other libraries that do the work of ours
 _THEIRS = {"split"}
+#: methods whose arguments are those of the constructor
+_AS_CONSTRUCTORS = {"set_params"}
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,10 @@ def _of_callable(path: str, value: Any) -> Iterator[Argument]:
 def _of_methods(name: str, make: Callable[[], Any], kind: type) -> Iterator[Argument]:
     for method, function in inspect.getmembers(kind, callable):
         own = (getattr(function, "__module__", None) or "").startswith(("npvi.", __name__)) or method in _THEIRS
-        if method.startswith("_") or not own or inspect.isclass(function):
+        if method.startswith("_") or method in _AS_CONSTRUCTORS or not own or inspect.isclass(function):
             continue
         given = _GIVEN.get(f"{name}.{method}", _GIVEN_METHODS.get(method, {}))
-        given = {**given, **(_row(name) if method not in ("save", "summary") else {})}
+        given = {**given, **(_row(name.rpartition(" of ")[2]) if method not in ("save", "summary") else {})}
         known = dict(_parameters(function))
 
         def bound(_method: str = method, **values: Any) -> Any:
@@ -305,7 +307,7 @@ def _row(name: str) -> dict[str, Any]:
 def _fitted(name: str) -> Any:
     import warnings
 
-    row = {key: make() for key, make in _row(name).items() if key not in ("y", "labels", "noise_variance")}
+    row = {key: make() for key, make in _row(name).items() if key not in ("y", "labels")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _MODELS[name]().fit(data()["X"], _response(name), **row)

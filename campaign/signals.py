@@ -40,8 +40,12 @@ _COMMANDS = {
     "reproduce": ("reproduce precipitation --rows 300 --seeds 0 --methods npvi --quick --output results", ""),
 }
 _SIGNALS = (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-#: as users run it; it says when Python is ready, before which an interrupt is not npvi's to answer
-_COMMAND = "from campaign.running import prepare; prepare(); from npvi.cli import main; open('started', 'w'); main()"
+#: as users run it, whatever started the campaign (in the background interrupts are ignored); it says when Python is
+#: ready, before which an interrupt is not npvi's to answer
+_COMMAND = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from campaign.running import prepare; prepare(); from npvi.cli import main; open('started', 'w').close(); main()"
+)
 _ROOT = Path(__file__).parents[1]
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import numpy as np
@@ -132,3 +133,15 @@ def test_a_fit_stops_at_a_safe_point():
     with npvi.runtime.progress.reporting(swallowed), pytest.raises(KeyboardInterrupt):
         npvi.GPRegressor("poisson", n_neighbors=5).fit(X, y)
     assert seen == ["learn"]
+
+
+def test_an_interrupt_after_the_end_of_a_command_is_too_late():
+    program = """
+        import atexit, signal, sys
+        from npvi.cli import main
+        atexit.register(signal.raise_signal, signal.SIGINT)
+        sys.argv = ["npvi", "--version"]
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import Annotated
@@ -77,6 +78,8 @@ def main() -> None:
     except SystemExit as end:
         if end.code == INTERRUPTED:
             _end(INTERRUPTED)
+        with suppress(ValueError):  # not the main thread, which alone is interrupted
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to stop but Python's own end
         raise
 
 

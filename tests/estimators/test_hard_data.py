@@ -120,3 +120,13 @@ def test_one_large_count_and_few_neighbours(X):
     y[3] = 50.0
     model = npvi.GPRegressor("negative_binomial", n_neighbors=5).fit(X[:40], y)
     assert np.isfinite(model.predict(X[:40])).all()
+
+
+def test_shares_at_both_ends(X):
+    y = np.resize([1e-300, 1.0 - 1e-16, 0.5, 0.3], 40)
+    model = npvi.GPRegressor("beta").fit(X[:40], y)
+    dist = model.predict_dist(X[40:60])
+    assert model.fit_info_["converged"]
+    assert np.all((dist.mean > 0.05) & (dist.mean < 0.95))
+    # as far as learning begins from, integrals over f take a tenth of the nodes that logit(1e-300) would ask for
+    assert np.abs(npvi.likelihoods.Beta().initial_latent(y)).max() < 20.0

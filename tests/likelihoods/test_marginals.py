@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
@@ -163,3 +166,17 @@ def test_no_rows():
         assert predictive_cdf(case.likelihood, nothing, nothing, nothing).shape == (0,)
         assert predictive_quantile(case.likelihood, 0.3, nothing, nothing).shape == (0,)
         assert predictive_moments(case.likelihood, nothing, nothing)[0].shape == (0,)
+
+
+def test_a_row_between_two_roundings_has_an_end():
+    # the loop over rows once asked twice whether to go on, rounded differently, and never ended; apart, to be stopped
+    code = """
+import numpy as np
+from npvi.likelihoods import NegativeBinomial
+from npvi.likelihoods.integrals.density import predictive_log_prob
+found = predictive_log_prob(
+    NegativeBinomial(0.0262, "softplus", 3e15), np.full(4, 6e15), np.full(4, 35.0), np.full(4, 100.0)
+)
+assert np.isfinite(found).all()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=240)

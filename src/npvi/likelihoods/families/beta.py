@@ -18,6 +18,8 @@ from npvi.runtime.lazy import gammaln, jax, jnp
 __all__ = ["Beta"]
 
 _LARGEST = 1.0 - 2.0**-53
+_NEAR_EDGE = 18.0
+"""Log-odds beyond which a share says little more of its mean."""
 _LOGIT = PROBABILITY["logit"]
 
 
@@ -68,7 +70,8 @@ class Beta(Likelihood, name="beta", about="shares between 0 and 1"):
         return np.clip(rng.beta(*self._shapes(f)), SMALLEST, _LARGEST)
 
     def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
-        return special.logit(y)
+        # a share of 1e-300 asks for a shape far below 1, not for such a mean: f is about −log(concentration · 690)
+        return np.clip(special.logit(y), -_NEAR_EDGE, _NEAR_EDGE)
 
     def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
         noise, mean = noise_variance(y), np.mean(y)

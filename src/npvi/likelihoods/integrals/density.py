@@ -123,10 +123,11 @@ def _mode(h: Callable, origin: jax.Array, sd: jax.Array) -> tuple[jax.Array, jax
 
     def expand(outside: Callable, end: jax.Array, direction: float) -> jax.Array:
         def further(state: tuple) -> tuple:
-            end, step, tries = state
-            return end + direction * step, 2.0 * step, tries - 1
+            end, step, tries, _ = state
+            end = end + direction * step
+            return end, 2.0 * step, tries - 1, outside(end) & (tries > 1)
 
-        return jax.lax.while_loop(lambda s: outside(s[0]) & (s[2] > 0), further, (end, scale, 200))[0]
+        return _while(further, (end, scale, 200, outside(end)))[0]
 
     low = expand(lambda t: slope(t) < 0.0, jnp.minimum(origin, 0.0), -1.0)
     high = expand(lambda t: slope(t) > 0.0, jnp.maximum(origin, 0.0), 1.0)
@@ -148,6 +149,7 @@ def _mode(h: Callable, origin: jax.Array, sd: jax.Array) -> tuple[jax.Array, jax
     at = jnp.where(h(origin) > h(jnp.zeros_like(origin)), origin, 0.0)
     size = high - low
     begin = _Point(at, low, high, size, 2.0 * size, jnp.asarray(200), jnp.zeros_like(at, dtype=bool))
+    # what it asks of the state are no numbers that rounding may change (see `_while`)
     found = jax.lax.while_loop(lambda s: ~s.converged & (s.tries > 0), improve, begin).at
     return found, curvature(found)
 
@@ -156,23 +158,29 @@ def reach(above: Callable, inside: jax.Array, width: jax.Array) -> jax.Array:
     """The distance t at which above(t) stops to hold, from outside and to 2 %, given one where it holds."""
 
     def further(state: tuple) -> tuple:
-        _, outer, tries = state
-        return outer, 2.0 * outer, tries - 1
+        _, outer, tries, _ = state
+        return outer, 2.0 * outer, tries - 1, above(2.0 * outer) & (tries > 1)
 
-    state = (inside, jnp.maximum(width, 2.0 * inside), 200)
-    inner, outer, _ = jax.lax.while_loop(lambda s: above(s[1]) & (s[2] > 0), further, state)
+    first = jnp.maximum(width, 2.0 * inside)
+    inner, outer, _, _ = _while(further, (inside, first, 200, above(first)))
 
     def halve(state: tuple) -> tuple:
-        inner, outer, tries = state
+        inner, outer, tries, _ = state
         middle = 0.5 * (inner + outer)
         holds = above(middle)
-        return jnp.where(holds, middle, inner), jnp.where(holds, outer, middle), tries - 1
+        inner, outer = jnp.where(holds, middle, inner), jnp.where(holds, outer, middle)
+        return inner, outer, tries - 1, (outer - inner > 0.02 * outer) & (tries > 1)
 
-    def coarse(state: tuple) -> jax.Array:
-        inner, outer, tries = state
-        return (outer - inner > 0.02 * outer) & (tries > 0)
+    return _while(halve, (inner, outer, 60, outer - inner > 0.02 * outer))[1]
 
-    return jax.lax.while_loop(coarse, halve, (inner, outer, 60))[1]
+
+def _while(body: Callable, state: tuple) -> tuple:
+    """Repeat `body` while the last of the state holds.
+
+    The state has it, because over rows a condition is asked for twice, whether to go on and which rows to change: two
+    programs, whose rounding may differ, and a row that only one of them takes for finished has no end.
+    """
+    return jax.lax.while_loop(lambda state: state[-1], body, state)
 
 
 @jit(static_argnums=0)

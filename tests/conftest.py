@@ -19,7 +19,9 @@ from npvi.model import hyper
 if "PYTEST_XDIST_WORKER" in os.environ:
     threadpool_limits(1, "blas")
 
-# JAX reads these when it is first imported, here and in programs that tests start
+# JAX reads these when it is first imported, here and in programs that tests start. Most of what it compiles runs once,
+# and making that fast takes far longer than running it.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 

@@ -152,6 +152,7 @@ def test_pieces_agree_with_all_points_together(trained):
 def test_dense_patches_agree_with_sparse_ones(trained, monkeypatch):
     """The route for GPUs, op by op: on a CPU its compiled program may not end."""
     monkeypatch.setattr("npvi.amortized.whole._TOLERANCE", 1e-12)
+    monkeypatch.setattr("npvi.amortized.dense._SLICE", 2)  # the second is the same patch again
     data, mean_function = problem(12, seed=4)
     layout = make_patches(mean_function.prior.X, mean_function.prior.graph, core=12, halo=0)
     sparse = pieces_by_sparse_solves(trained, data, mean_function, layout)

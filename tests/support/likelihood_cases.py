@@ -227,13 +227,13 @@ def integrals(log_integrand, m, v, near, kink=None):
     """
     m, v, each = m[:, None], v[:, None], np.arange(len(m))
     low, high = np.minimum(m, near) - 12.0 * np.sqrt(v), np.maximum(m, near) + 12.0 * np.sqrt(v)
-    for _ in range(3):
-        f = low + (high - low) * np.linspace(0.0, 1.0, NODES)
+    for nodes in (NODES // 5, NODES // 5, NODES):
+        f = low + (high - low) * np.linspace(0.0, 1.0, nodes)
         h = log_integrand(f) - 0.5 * (f - m) ** 2 / v
         inside = h > h.max(axis=1, keepdims=True) - 45.0
-        first, last = inside.argmax(axis=1), NODES - 1 - inside[:, ::-1].argmax(axis=1)
+        first, last = inside.argmax(axis=1), nodes - 1 - inside[:, ::-1].argmax(axis=1)
         low = f[each, np.maximum(first - 1, 0)][:, None]
-        high = f[each, np.minimum(last + 1, NODES - 1)][:, None]
+        high = f[each, np.minimum(last + 1, nodes - 1)][:, None]
     if kink is None:
         weights = np.full(f.shape, f[:, 1:2] - f[:, :1])
         weights[:, [0, -1]] *= 0.5
@@ -248,7 +248,7 @@ def integrals(log_integrand, m, v, near, kink=None):
 def normal_nodes(m, v, kink=None):
     """Nodes f, shape (latents, nodes), and the weights of sums over them that are expectations for f ~ N(m, v)."""
     if kink is None:
-        z, weights = np.linspace(-11.0, 11.0, 2 * NODES), np.full(2 * NODES, 22.0 / (2 * NODES - 1))
+        z, weights = np.linspace(-11.0, 11.0, NODES), np.full(NODES, 22.0 / (NODES - 1))
     else:
         z, weights = map(np.stack, zip(*(panels(-11.0, 11.0, (kink - a) / np.sqrt(b)) for a, b in zip(m, v))))
     return m[:, None] + np.sqrt(v)[:, None] * z, weights * np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)

@@ -238,7 +238,7 @@ def test_sensible_scales_do_not_warn(X, y):
         ({"prior": "kriging"}, ["prior must be one of 'nngp'", "got 'kriging'"]),
         ({"learn": "always"}, ["learn must be one of True, False, 'grid'", "got 'always'"]),
         ({"learn": 1}, ["learn must be one of True, False, 'grid'", "got 1"]),
-        ({"coefficient_scale": 0.0}, ["coefficient_scale must be 'weak', a positive number, or None", "got 0.0"]),
+        ({"coefficient_scale": 0.0}, ["coefficient_scale must be 'weak', a number from 1e-50", "got 0.0"]),
         ({"rule": "closest"}, ["rule is 'closest' but must be one of", "'paper'", "'nearest'"]),
         ({"order": "hilbert"}, ["order is 'hilbert'", "'maximin', 'grid', 'random', 'given'", "or an array"]),
         ({"likelihood": Poisson("square")}, ["Poisson: link must be one of 'exp', 'softplus', got 'square'"]),

@@ -49,7 +49,7 @@ def check_column(y: Any, name: str) -> NDArray:
     refuse_masked(y, name)
     if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
         y = np.array(y, dtype=object)  # numbers among words would become words
-    elif getattr(y, "dtype", None) is not None and y.dtype.kind == "c":
+    elif getattr(getattr(y, "dtype", None), "kind", "") == "c":
         refuse_not_real(y, name)
     y = column_or_1d(y, warn=True)
     check_finite(np.where(_is_there(y), 0.0, np.nan), name)

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import queue
 import resource
+import shutil
 import signal
 import tempfile
 import threading
@@ -114,7 +115,8 @@ class _Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._folder = tempfile.mkdtemp(prefix="npvi-campaign-")
+        self._process = context.Process(target=_serve, args=(theirs, self._folder), daemon=True)
         self._process.start()
         theirs.close()
         self._warm = False
@@ -155,12 +157,14 @@ class _Worker:
         self._pipe.close()
         self._process.kill()
         self._process.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _serve(pipe: multiprocessing.connection.Connection) -> None:
-    """What a worker does."""
+def _serve(pipe: multiprocessing.connection.Connection, folder: str) -> None:
+    """What a worker does; all that it writes is in its folder."""
     prepare()
-    os.chdir(tempfile.mkdtemp(prefix="npvi-campaign-"))  # for what is written to odd paths
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    os.chdir(folder)  # for what is written to odd paths
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what verbose models say
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, hard))

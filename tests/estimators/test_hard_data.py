@@ -130,3 +130,16 @@ def test_shares_at_both_ends(X):
     assert np.all((dist.mean > 0.05) & (dist.mean < 0.95))
     # as far as learning begins from, integrals over f take a tenth of the nodes that logit(1e-300) would ask for
     assert np.abs(npvi.likelihoods.Beta().initial_latent(y)).max() < 20.0
+
+
+def test_limits_on_one_side_only(X):
+    y, beyond = np.sin(5.0 * X[:, 0]), np.ones(len(X))
+    with pytest.raises(ValueError, match=r"censored is the same in every row.*observed \(censored=0\)"):
+        npvi.GPRegressor("censored_gaussian").fit(X, y, censored=beyond)
+
+
+def test_one_amount_among_forty_limits(X):
+    X, y, below = X[:40], np.random.default_rng(1).standard_normal(40), -np.ones(40)
+    below[0] = 0.0
+    model = npvi.GPRegressor("censored_lognormal", hyper="integrate").fit(X, np.exp(y), censored=below)
+    assert np.isfinite(model.predict(X)).all()

@@ -46,6 +46,14 @@ class Data:
         return not np.any(self.y[rows] > 0.0) or bool(np.all(self.y[rows] == largest[rows]))
 
     @property
+    def limits_on_one_side(self) -> bool:
+        """Whether all of these, of those with weight, are limits of the same kind, beyond which the values are: then
+        the constant mean runs away from them without end."""
+        censored = self.row.get("censored", np.zeros(len(self.y)))
+        kinds = np.unique(censored if self.weight is None else censored[self.weight > 0.0])
+        return len(kinds) == 1 and kinds[0] != 0.0
+
+    @property
     def silent(self) -> bool:
         """Whether nothing is said of f at all, as zeros that follow a rule of their own do."""
         at = self.expectations(np.zeros(len(self.y)), np.ones(len(self.y)))

@@ -184,7 +184,8 @@ class Fitted:
                 centre, spread = conditional_moments(data.likelihood, mean[kept], row)
             except NotImplementedError:  # a user's own class without moments
                 return {}
-            spread = np.maximum(spread, (seen - centre) ** 2)
+            with np.errstate(over="ignore"):
+                spread = np.maximum(spread, (seen - centre) ** 2)
             if data.likelihood.support.discrete:
                 spread = np.maximum(spread, np.minimum(expected, 1e300))
         with np.errstate(over="ignore", invalid="ignore"):

@@ -107,6 +107,11 @@ def _task(spec: Spec, X: NDArray[np.float64], data: Data) -> Task:
     rows = rows_of_fit(spec.order, X, data)
     X, data = X[rows], data.take(rows)
     part = linear_part(X, spec.names, spec.coords, spec.mean, data.weight)
+    if part.constant and data.limits_on_one_side:
+        raise ValueError(
+            "censored is the same in every row: nothing says how far beyond the limits the values are. Leave rows in "
+            "that were observed (censored=0), or hold the mean at zero (mean='zero')"
+        )
     table = Table(part.places(X), data, part.basis(X))
     return Task(spec, table, rows, part, coefficient_precision(spec.coefficient_scale, part, data))
 

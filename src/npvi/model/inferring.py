@@ -31,6 +31,10 @@ class ScaleWarning(UserWarning):
     """The kernel's length scale doesn't fit the inputs."""
 
 
+#: times the largest response: no mean is as large where a posterior makes sense
+_BEYOND = 1e30
+
+
 class UnusablePosteriorError(ValueError):
     """A posterior that no prediction should be made from."""
 
@@ -178,10 +182,13 @@ def _wrong(fit: Any, prior: Any, data: Data) -> str:
             expected = predictive_moments(data.likelihood, mean[highest], variance[highest] + prior.nugget, row)[0]
         except NotImplementedError:  # a user's own class without moments
             return ""
+    seen = np.abs(data.y[data.y != 0.0])
+    if not expected[0] > _BEYOND * (seen.max() if len(seen) else 1.0):
+        return ""
     # a user's own density may have no mean whatever f is
-    if np.isinf(expected[0]) and np.isfinite(conditional_moments(data.likelihood, np.zeros(1), row)[0][0]):
+    if np.isfinite(conditional_moments(data.likelihood, np.zeros(1), row)[0][0]):
         f = f"{mean[highest[0]]:.3g} ± {np.sqrt(variance[highest[0]] + prior.nugget):.3g}"
-        return f"responses with f = {f} have a mean beyond all numbers"
+        return f"responses with f = {f} have a mean of {expected[0]:.3g}"
     return ""
 
 

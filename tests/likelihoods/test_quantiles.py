@@ -140,6 +140,12 @@ def test_thresholds(a, b):
     np.testing.assert_allclose(got, np.trapezoid(beyond * stats.norm.pdf(z), z), atol=2e-11)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_threshold_with_a_long_tail_warns_of_nothing():
+    threshold = Threshold(np.ones(1), np.full(1, 0.02), lambda u, rows: u)
+    assert threshold_cdf(threshold, np.zeros(1), np.ones(1))[0] == pytest.approx(0.98406128)
+
+
 @pytest.mark.parametrize("df", [2.05, 4.0, 30.0, 1e3])
 def test_t_is_a_mixture_of_normals(df):
     log_variances, shares = _normal_mixture(df)

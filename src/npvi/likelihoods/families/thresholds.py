@@ -79,12 +79,13 @@ def threshold_cdf(threshold: Threshold, mean: np.ndarray, sd: np.ndarray, coarse
             t = np.linspace(-left[once] / stretch[once], right[once] / stretch[once], n, axis=1)
             x = stretch[once, None] * np.sinh(t)
             alpha = a[once, None]
-            if not two:
-                log_density = alpha * (x - np.expm1(x))
-            else:
-                beta = b[once, None]
-                log_density = -alpha * np.log1p(beta / (alpha + beta) * np.expm1(-x))
-                log_density -= beta * np.log1p(np.minimum(alpha / (alpha + beta), 1.0 - 2.0**-53) * np.expm1(x))
+            with np.errstate(over="ignore"):  # far out the density is 0
+                if not two:
+                    log_density = alpha * (x - np.expm1(x))
+                else:
+                    beta = b[once, None]
+                    log_density = -alpha * np.log1p(beta / (alpha + beta) * np.expm1(-x))
+                    log_density -= beta * np.log1p(np.minimum(alpha / (alpha + beta), 1.0 - 2.0**-53) * np.expm1(x))
             weight = np.exp(log_density) * np.cosh(t)
             weight /= weight.sum(axis=1)[:, None]
             z = (threshold.latent((peak[once, None] + x)[place], rows) - mean[rows, None]) / sd[rows, None]

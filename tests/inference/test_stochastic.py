@@ -471,11 +471,10 @@ def test_an_interrupt_leaves_the_last_state():
     assert np.isfinite(model.predict([[0.5, 0.5]])).all()
 
 
-def test_numbers_that_overflow_end_it_with_the_last_good_state():
-    with pytest.warns(TrainingStopped, match="epoch 2 at batch 2"):
-        model = quick(SGD("sgd", learning_rate=0.1, epochs=5, batch_size=20))
-    assert model.fit_info_["outcome"] == "not finite"
-    assert np.isfinite(model.posterior_.mean).all()
+def test_numbers_that_overflow_end_it():
+    unusable = pytest.raises(ValueError, match=r"no usable posterior: its bound is -inf\. Take a smaller learning_rate")
+    with unusable, pytest.warns(TrainingStopped, match="epoch 2 at batch 2"):
+        quick(SGD("sgd", learning_rate=0.1, epochs=5, batch_size=20))
 
 
 def test_too_little_memory_halves_the_batch_once(monkeypatch):
@@ -516,7 +515,8 @@ def test_models_are_saved_with_their_settings(tmp_path):
     model = quick(QUICK.replace(checkpoint=tmp_path / "training.checkpoint"))
     model.save(tmp_path / "model.npvi")
     loaded = npvi.load(tmp_path / "model.npvi")
-    assert loaded.optimizer.get_params() == model.optimizer.get_params()
+    # a path is for whoever fits, and is not in the file
+    assert loaded.optimizer.get_params() == {**model.optimizer.get_params(), "checkpoint": None}
     np.testing.assert_array_equal(loaded.predict([[0.5, 0.5]]), model.predict([[0.5, 0.5]]))
 
 

@@ -157,6 +157,10 @@ def infer(
         found = _inferred(spec, prior, data, mean_function, None, seed)
         wrong = _wrong(found[0], prior, data)
     if wrong:
+        if spec.optimizer != "closed":
+            raise UnusablePosteriorError(
+                f"stochastic gradients led to no usable posterior: {wrong}. Take a smaller learning_rate, or more epochs"
+            )
         raise UnusablePosteriorError(
             f"the fit has no usable posterior: {wrong}. Nugget and variance of the kernel may be too large for the "
             f"likelihood ({data.likelihood!r}), or responses too far apart: give smaller ones, divide y by its typical "

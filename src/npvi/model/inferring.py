@@ -159,7 +159,7 @@ def infer(
     if wrong:
         if spec.optimizer != "closed":
             raise UnusablePosteriorError(
-                f"stochastic gradients led to no usable posterior: {wrong}. Take a smaller learning_rate, or more epochs"
+                f"stochastic gradients led to no usable posterior: {wrong}. Take a smaller learning_rate"
             )
         raise UnusablePosteriorError(
             f"the fit has no usable posterior: {wrong}. Nugget and variance of the kernel may be too large for the "

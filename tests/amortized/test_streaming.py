@@ -38,7 +38,7 @@ def test_a_stream_of_one_table_of_any_kind(small):
     [
         ({"source": 3}, "source must be the path of a Parquet file, a table, or tables; got 3"),
         ({"source": [3]}, "source must give tables, of pandas, polars or pyarrow; got int"),
-        ({"source": pl.LazyFrame({"x": [1.0]})}, "source is a LazyFrame, whose rows aren't there yet"),
+        pytest.param({"source": pl.LazyFrame({"x": [1.0]})}, "source is a LazyFrame, whose rows", id="lazy"),
         ({"inputs": 3}, "inputs must be named by text.* got 3"),
         ({"inputs": []}, "inputs must be named by text.* got none"),
         ({"inputs": "xz"}, "the table has no column xz; it has x, z, y, t"),

@@ -10,12 +10,13 @@ import datetime
 import operator
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 __all__ = [
     "FINITE",
@@ -25,14 +26,18 @@ __all__ = [
     "SHARE",
     "Kind",
     "as_numbers",
+    "check_choice",
     "check_count",
     "check_finite",
+    "check_flag",
     "check_jobs",
     "check_number",
     "check_path",
+    "check_per_row",
     "check_seed",
     "generator",
     "is_number",
+    "random_state",
     "refuse_masked",
     "refuse_not_real",
     "rows_text",
@@ -55,6 +60,32 @@ FINITE = Kind("a finite number", lambda value: -np.inf < value < np.inf)
 POSITIVE = Kind("a positive number", lambda value: 0.0 < value < np.inf)
 NOT_NEGATIVE = Kind("a finite number that isn't negative", lambda value: 0.0 <= value < np.inf)
 SHARE = Kind("a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
+
+
+# -- words and flags --------------------------------------------------------------------------------------------------
+
+
+def check_choice(value: Any, name: str, choices: Collection[Any], otherwise: str = "") -> None:
+    """Raise ValueError unless it is one of a few words (or of True, False and None): an array never is.
+
+    >>> check_choice("idw", "method", ("full", "npvi"))
+    Traceback (most recent call last):
+    ValueError: method must be one of 'full', 'npvi'; got 'idw'
+    """
+    if not any(isinstance(value, type(choice)) and value == choice for choice in choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}{otherwise}; got {value!r}")
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """`value` as True or False, or ValueError; whole numbers are true unless they are 0.
+
+    >>> check_flag([True, False], "return_std")
+    Traceback (most recent call last):
+    ValueError: return_std must be True or False, got [True, False]
+    """
+    if not isinstance(value, bool | np.bool_ | int | np.integer):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 # -- one number -------------------------------------------------------------------------------------------------------
@@ -86,8 +117,8 @@ def check_number(value: Any, name: str, kind: Kind = FINITE, words: str | None =
     return float(value)
 
 
-def check_count(value: Any, name: str, smallest: int = 1) -> int:
-    """`value` as an integer of at least `smallest`: Python's or NumPy's, not True or 3.0.
+def check_count(value: Any, name: str, smallest: int = 1, largest: int = 2**63 - 1) -> int:
+    """`value` as an integer from `smallest` to `largest`: Python's or NumPy's, not True or 3.0.
 
     >>> check_count(2.5, "n")
     Traceback (most recent call last):
@@ -99,6 +130,9 @@ def check_count(value: Any, name: str, smallest: int = 1) -> int:
         number = smallest - 1
     if number < smallest:
         raise ValueError(f"{name} must be a whole number of at least {smallest}, got {value!r}")
+    if number > largest:
+        shown = f"{number:,}" if number < 10**30 else "one of more than 30 digits"
+        raise ValueError(f"{name} must be at most {largest:,}, or there is no memory for them; got {shown}")
     return number
 
 
@@ -106,7 +140,7 @@ def check_jobs(value: Any, name: str = "n_jobs") -> None:
     """Raise ValueError unless it is None, or a whole number other than 0."""
     if value is not None:
         words = "None (all cores), a number of threads, or -1, -2, …"
-        check_number(value, name, Kind(words, lambda number: number != 0.0 and number == round(number)))
+        check_number(value, name, Kind(words, lambda number: number != 0.0 and number.is_integer()))
 
 
 def check_seed(value: Any, name: str = "seed") -> int:
@@ -139,6 +173,20 @@ def generator(seed: Any, name: str = "seed") -> np.random.Generator:
         raise ValueError(
             f"{name} must be None, a whole number of at least 0, or a numpy.random.Generator; got {seed!r}"
         ) from None
+
+
+def random_state(seed: Any, name: str = "random_state") -> np.random.RandomState:
+    """scikit-learn's `check_random_state`, in our words where that takes no such seed; None is the same as 0.
+
+    >>> random_state("a")
+    Traceback (most recent call last):
+    ValueError: random_state must be None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState; got 'a'
+    """
+    try:
+        return check_random_state(0 if seed is None else seed)
+    except (TypeError, ValueError, OverflowError):
+        allowed = "None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState"
+        raise ValueError(f"{name} must be {allowed}; got {seed!r}") from None
 
 
 def check_path(path: Any, name: str = "path") -> None:
@@ -183,6 +231,19 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
     if array.dtype.kind == "O":
         array = _of_objects(array, name)
     return array.astype(np.float64, copy=False)
+
+
+def check_per_row(values: Any, name: str, n: int) -> NDArray[np.float64]:
+    """`n` numbers, one per row, or the one number that holds for all of them.
+
+    >>> check_per_row([1.0, 2.0], "exposure", 3)
+    Traceback (most recent call last):
+    ValueError: exposure must be one number or 3 of them, one per row; got shape (2,)
+    """
+    array = as_numbers(values, name)
+    if array.shape not in [(), (n,)]:
+        raise ValueError(f"{name} must be one number or {n} of them, one per row; got shape {array.shape}")
+    return array
 
 
 def refuse_not_real(array: NDArray, name: str) -> None:

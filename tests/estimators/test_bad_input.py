@@ -239,8 +239,11 @@ def test_sensible_scales_do_not_warn(X, y):
         ({"learn": "always"}, ["learn must be one of True, False, 'grid'", "got 'always'"]),
         ({"learn": 1}, ["learn must be one of True, False, 'grid'", "got 1"]),
         ({"coefficient_scale": 0.0}, ["coefficient_scale must be 'weak', a number from 1e-50", "got 0.0"]),
-        ({"rule": "closest"}, ["rule is 'closest' but must be one of", "'paper'", "'nearest'"]),
-        ({"order": "hilbert"}, ["order is 'hilbert'", "'maximin', 'grid', 'random', 'given'", "or an array"]),
+        ({"rule": "closest"}, ["rule must be one of 'paper', 'nearest'", "got 'closest'"]),
+        (
+            {"order": "hilbert"},
+            ["order must be one of", "'maximin', 'grid', 'random', 'given'", "or an array"],
+        ),
         ({"likelihood": Poisson("square")}, ["Poisson: link must be one of 'exp', 'softplus', got 'square'"]),
         ({"nugget": -1e-3}, ["nugget must be a finite number that isn't negative, got -0.001"]),
         ({"nugget": np.nan}, ["nugget must be a finite number", "got nan"]),
@@ -261,6 +264,39 @@ def test_settings_that_do_not_exist(X, y, settings, choices):
         model(**settings).fit(X, y)
     for part in choices:
         assert part in str(error.value)
+
+
+TABLE, TABLE_TO_COME = pd.DataFrame({"a": [1.0, 2.0]}), pl.LazyFrame({"a": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize(
+    "bad", [np.ones(3), np.array([]), [1.0, 2.0], TABLE, TABLE["a"], pl.LazyFrame(TABLE)], ids=type
+)
+@pytest.mark.parametrize(
+    "name",
+    ["mean", "method", "prior", "optimizer", "learn", "hyperprior", "hyper", "rule", "verbose", "n_jobs"],
+)
+def test_settings_that_are_arrays_or_tables(X, y, name, bad):
+    with pytest.raises(ValueError, match=f"^{name} must "):
+        model(**{name: bad}).fit(X, y)
+
+
+def test_a_choice_and_a_flag_of_a_network_and_a_classifier(X, y):
+    with pytest.raises(ValueError, match="solve must be one of 'cg', 'local'; got"):
+        model(method="npvi-nn", solve=np.ones(3)).fit(X, y)
+    for settings in ({"learn": np.ones(3)}, {"n_jobs": np.nan}):
+        with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
+            GPClassifier(**settings).fit(X, y > 3)
+    with pytest.raises(TypeError, match="likelihood"):
+        GPClassifier(likelihood=np.ones(3)).fit(X, y > 3)
+
+
+@pytest.mark.parametrize("bad", [np.ones(3), [True, False], TABLE, 0.5, "yes", None], ids=type)
+def test_flags(X, fitted, bad):
+    with pytest.raises(ValueError, match="return_std must be True or False, got"):
+        fitted.predict(X, return_std=bad)
+    with pytest.raises(ValueError, match="standard_errors must be True or False, got"):
+        fitted.summary(standard_errors=bad)
 
 
 @pytest.mark.parametrize(
@@ -492,7 +528,7 @@ def test_categories_are_counted(X, y):
 # -- single numbers ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("coords", [[True, False], True, 1.5, np.nan, [None]])
+@pytest.mark.parametrize("coords", [[True, False], True, 1.5, np.nan, [None], pl.LazyFrame({"a": [1]})])
 def test_coords_that_name_no_column(X, y, coords):
     with pytest.raises(ValueError, match="coords must be names or numbers of columns, from 0 to 1"):
         unlearned(coords=coords).fit(X, y)

@@ -46,14 +46,14 @@ WITH_NAN[[1, 4], 0] = np.nan, -np.inf
         ({"n_neighbors": "5"}, ValueError, r"n_neighbors must be a whole number of at least 1, got '5'"),
         ({"n_neighbors": 0}, ValueError, r"n_neighbors must be a whole number of at least 1, got 0"),
         ({"n_neighbors": np.int64(-3)}, ValueError, r"n_neighbors must be a whole number of at least 1, got .*-3"),
-        ({"rule": "knn"}, ValueError, r"rule is 'knn' but must be one of 'paper', 'nearest'"),
+        ({"rule": "knn"}, ValueError, r"rule must be one of 'paper', 'nearest'; got 'knn'"),
         (
             {"order": "maxmin"},
             ValueError,
-            r"'maxmin' but must be one of 'maximin', 'grid', 'random', 'given', or an",
+            r"order must be one of 'maximin', 'grid', 'random', 'given', or an array",
         ),
-        ({"order": None}, ValueError, r"order is None but must be one of"),
-        ({"order": 3}, ValueError, r"order is 3 but must be one of"),
+        ({"order": None}, ValueError, r"order must be one of .*got None"),
+        ({"order": 3}, ValueError, r"order must be one of .*got 3"),
         ({"order": np.arange(6.0)}, TypeError, r"order is an array of float64 but must hold integers"),
         (
             {"order": np.arange(5)},

@@ -523,7 +523,7 @@ def test_models_are_saved_with_their_settings(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("newton", "optimizer must be 'closed', 'sgd' or an npvi.SGD; got 'newton'"),
+        ("newton", "optimizer must be one of 'closed', 'sgd', or an npvi.SGD; got 'newton'"),
         (SGD("newton"), "optimizer must be one of 'adagrad', .*got 'newton'"),
         (SGD(3), "optimizer must be one of .*got 3"),
         (SGD(learning_rate=-0.1), "learning_rate must be a positive number, got -0.1"),

@@ -15,6 +15,7 @@ from npvi.amortized.gcn import GCN
 from npvi.amortized.recognition import MOST_SWEEPS, recognise, recognised
 from npvi.amortized.recognizer import Recognizer, RecognizerError, exact_sites, pretrained
 from npvi.amortized.settings import SiteNetwork
+from npvi.checks import check_choice
 from npvi.graph import build_graph
 from npvi.inference import Data, MeanFunction, SparseFactors
 from npvi.inference.fit import Fit, fit_from_sites
@@ -42,8 +43,7 @@ def check_network(network: Any, solve: Any, refine: Any) -> None:
         )
     if isinstance(network, SiteNetwork | GCN):
         network.validate()
-    if solve not in ("cg", "local"):
-        raise ValueError(f"solve must be 'cg' or 'local', got {solve!r}")
+    check_choice(solve, "solve", ("cg", "local"))
     if not (isinstance(refine, int | np.integer) and 0 <= refine <= MOST_SWEEPS):
         raise ValueError(f"refine must be 0 to {MOST_SWEEPS} finishing sweeps, got {refine!r}")
 

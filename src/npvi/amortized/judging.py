@@ -40,6 +40,8 @@ def compare_with_optimum(model: Any) -> dict[str, float]:
     >>> compare_with_optimum(model)["gap"] < 0.01
     True
     """
+    if not hasattr(model, "prior_"):
+        raise TypeError(f"model must be a fitted GPRegressor or GPClassifier, got {model!r}")
     prior, data, n = model.prior_, model.data_, len(model.data_.y)
     mean_function = model.fitted_.mean_function
     with threads(model.n_jobs):

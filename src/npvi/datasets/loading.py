@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import check_choice
 from npvi.datasets.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -64,10 +65,9 @@ def load(name: str) -> Dataset:
     >>> split = rain.split(seed=0)  # doctest: +SKIP
     >>> npvi.datasets.load("rain")
     Traceback (most recent call last):
-    ValueError: name must be one of bird_counts, nightlight, flights, precipitation, modis, got 'rain'
+    ValueError: name must be one of 'bird_counts', 'nightlight', 'flights', 'precipitation', 'modis'; got 'rain'
     """
-    if name not in TABLES:
-        raise ValueError(f"name must be one of {', '.join(TABLES)}, got {name!r}")
+    check_choice(name, "name", TABLES)
     return _PREPARED[name](_table(name))
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from npvi.checks import as_numbers
+from npvi.checks import as_numbers, check_flag, random_state
 from npvi.estimators import validation
 from npvi.estimators.named import NamedParts
 from npvi.estimators.predicting import Predicts, per_row
@@ -140,7 +139,7 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
         a start; `labels` has all there are, where `y` may lack some."""
         X, y, weight = self._checked(X, y, weight)
         y = self._encode(y, labels)
-        if self.learn == "grid":
+        if isinstance(self.learn, str) and self.learn == "grid":
             return self._fit_by_grid(X, y, weight, row)
         return self._fit_checked(X, y, weight, row, previous)
 
@@ -189,12 +188,7 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
     def _spec(self, likelihood: Likelihood, n_columns: int, **held: Any) -> Spec:
         """What the settings, some of them `held` at other values, say of the model."""
         names = getattr(self, "feature_names_in_", None)
-        try:
-            rng = check_random_state(0 if self.random_state is None else self.random_state)
-        except ValueError:
-            allowed = "None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState"
-            raise ValueError(f"random_state must be {allowed}; got {self.random_state!r}") from None
-        seed = int(rng.randint(np.iinfo(np.int32).max))
+        seed = int(random_state(self.random_state).randint(np.iinfo(np.int32).max))
         # of an estimator that is derived from ours, which may have other parameters of its own
         settings = {name: getattr(self, name) for name in BaseGP._get_param_names()}
         return spec_of({**settings, **held}, likelihood, n_columns, names, seed)
@@ -272,6 +266,7 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
             four evaluations of the bound for each.
         """
         check_is_fitted(self, "posterior_")
+        standard_errors = check_flag(standard_errors, "standard_errors")
         fitted = self.fitted_
         table = Table(fitted.prior.X, fitted.data, fitted.basis)
         known = {} if fitted.hyper is None else {row["parameter"]: row for row in fitted.hyper.table}

@@ -174,7 +174,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         return {f"{name}[{label}]": both for label, one in pairs for name, both in one.items()}
 
     def _likelihood(self) -> Likelihood:
-        if isinstance(self.likelihood, Softmax) or self.likelihood == "softmax":
+        if isinstance(self.likelihood, Softmax) or (isinstance(self.likelihood, str) and self.likelihood == "softmax"):
             return Softmax(len(self.classes_)) if self._several else Bernoulli()
         likelihood = as_likelihood(self.likelihood)
         if not isinstance(likelihood, Bernoulli):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from npvi.checks import as_numbers
+from npvi.checks import as_numbers, check_flag
 from npvi.estimators import validation
 from npvi.likelihoods import Likelihood
 from npvi.predictive import Predictive
@@ -137,6 +137,7 @@ class PredictsNumbers(Predicts, RegressorMixin):
         censored: Any = None,
     ) -> Any:
         """Mean of the response at each row of X; with `return_std` also its standard deviation."""
+        return_std = check_flag(return_std, "return_std")
         dist = self.predict_dist(X, exposure, trials, noise_variance, censored)
         return (dist.mean, dist.std) if return_std else dist.mean
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from npvi.checks import check_count
+from npvi.checks import as_numbers, check_count, check_flag
 from npvi.estimators import validation
 from npvi.estimators.named import NamedParts
 from npvi.estimators.predicting import r_squared
@@ -106,7 +106,7 @@ class VaryingNoiseRegressor(NamedParts, RegressorMixin, BaseEstimator):
         template = GPRegressor() if self.model is None else self.model
         likelihood = self._check(template)
         inputs, responses = validation.check_response(self, X, y)
-        values = likelihood.check_response(np.asarray(responses, dtype=np.float64))
+        values = likelihood.check_response(as_numbers(responses, "y"))
         weight = validation.check_weights(sample_weight, inputs)
         latent = np.log(values) if isinstance(likelihood, LogNormal) else values
         template = clone(template).set_params(hyper="plug-in")  # what the noise leaves unknown is far more
@@ -216,6 +216,7 @@ class VaryingNoiseRegressor(NamedParts, RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean of the response at each row of X; with `return_std` also its standard deviation."""
+        return_std = check_flag(return_std, "return_std")
         dist = self.predict_dist(X)
         return (dist.mean, dist.std) if return_std else dist.mean
 

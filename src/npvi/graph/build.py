@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from npvi.checks import check_count, check_seed
-from npvi.graph.checks import check_choice, check_permutation, check_points
+from npvi.checks import check_choice, check_count, check_seed
+from npvi.graph.checks import check_permutation, check_points
 from npvi.graph.graph import Graph
 from npvi.graph.grid import grid_order
 from npvi.graph.maximin import maximin_order
@@ -112,8 +112,14 @@ def extend_graph(graph: Graph, points: np.ndarray, new: np.ndarray) -> Graph:
     >>> extend_graph(graph, np.array([[0.0], [1.0], [5.0]]), np.array([[4.0], [4.5]])).parents.ravel().tolist()
     [-1, 0, 1, 2, 2]
     """
+    if not isinstance(graph, Graph):
+        raise TypeError(f"graph must be what build_graph or extend_graph returned, got {graph!r}")
     points, new = check_points(points, "points"), check_points(new, "new")
     n, k = graph.parents.shape
+    if len(points) != n or new.shape[1] != points.shape[1]:
+        raise ValueError(
+            f"points must be the {n} of the graph, and new have as many inputs; got shapes {points.shape}, {new.shape}"
+        )
     m = len(new)
     arranged = arrange(build_tree(np.vstack([points, new])), np.arange(n + m))
     places = np.flatnonzero(arranged.positions >= n).astype(np.int32)

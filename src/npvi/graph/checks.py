@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from npvi.checks import LARGEST, as_numbers, check_finite
 
-__all__ = ["check_choice", "check_permutation", "check_points"]
+__all__ = ["check_permutation", "check_points"]
 
 
 def check_points(X: ArrayLike, name: str, allow_empty: bool = False) -> np.ndarray:
@@ -22,13 +22,6 @@ def check_points(X: ArrayLike, name: str, allow_empty: bool = False) -> np.ndarr
         raise ValueError(f"{name} is empty, with shape {array.shape}: give at least one point with at least one input")
     check_finite(array, name, LARGEST)
     return np.ascontiguousarray(array)
-
-
-def check_choice(value: object, name: str, choices: tuple[str, ...], otherwise: str = "") -> None:
-    """One of a few words."""
-    if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(map(repr, choices))
-        raise ValueError(f"{name} is {value!r} but must be one of {listed}{otherwise}")
 
 
 def check_permutation(order: ArrayLike, n: int) -> np.ndarray:

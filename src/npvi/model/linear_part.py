@@ -124,7 +124,10 @@ def columns_of(coords: Any, names: Sequence[str] | None, d: int) -> NDArray[np.i
     if coords is None:
         return np.arange(d)
     several = np.iterable(coords) and not isinstance(coords, str)
-    wanted = list(coords) if several else [coords]
+    try:
+        wanted = list(coords) if several else [coords]
+    except TypeError:  # of a table whose rows aren't there yet
+        wanted = [coords]
     found = []
     known = {str(name): j for j, name in enumerate(names)} if names is not None else {}
     for column in wanted:

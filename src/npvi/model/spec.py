@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.checks import NOT_NEGATIVE, POSITIVE, Kind, check_count, check_jobs, check_number
+from npvi.checks import NOT_NEGATIVE, POSITIVE, Kind, check_choice, check_count, check_flag, check_jobs, check_number
 from npvi.graph.build import ORDERS, RULES
-from npvi.graph.checks import check_choice
 from npvi.inference import FAMILIES, Data
 from npvi.inference.stochastic import SGD
 from npvi.kernels import Kernel, as_kernel
@@ -157,9 +156,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     ValueError: n_neighbors must be a whole number of at least 1, got 0
     """
     for name, choices in _CHOICES.items():
-        value = settings[name]
-        if not any(value is choice or (value == choice and type(value) is type(choice)) for choice in choices):
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        check_choice(settings[name], name, choices)
     if settings["nugget"] is not None:
         check_nugget(settings["nugget"])
     scale = settings["coefficient_scale"]
@@ -170,6 +167,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         )
     check_number(settings["tol"], "tol", POSITIVE)
     check_jobs(settings["n_jobs"])
+    check_flag(settings["verbose"], "verbose")
     if settings["method"] == "npvi-nn":
         if settings["hyper"] == "integrate":
             raise ValueError("hyper='integrate' doesn't go with method='npvi-nn': use hyper='plug-in', or 'auto'")
@@ -195,8 +193,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 def _check_optimizer(optimizer: Any, method: str) -> None:
     if isinstance(optimizer, SGD):
         optimizer.validate()
-    elif optimizer not in ("closed", "sgd"):
-        raise ValueError(f"optimizer must be 'closed', 'sgd' or an npvi.SGD; got {optimizer!r}")
+    else:
+        check_choice(optimizer, "optimizer", ("closed", "sgd"), ", or an npvi.SGD")
     if optimizer != "closed" and method != "npvi":
         raise ValueError(f"optimizer={optimizer!r} goes with method='npvi'; got method={method!r}")
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 
-from npvi.checks import check_count
+from npvi.checks import as_numbers, check_count, random_state, refuse_masked
 from npvi.graph.checks import check_points
 from npvi.graph.places import number_places
 
@@ -89,8 +89,10 @@ class SpatialBlockSplit(BaseCrossValidator):
     def _blocks(self, X: Any) -> tuple[NDArray[np.int64], np.random.RandomState | None]:
         n_splits = self.get_n_splits()
         points = _coordinates(X, self.columns)
-        rng = None if self.random_state is None else check_random_state(self.random_state)
-        shift = np.zeros(points.shape[1]) if rng is None else rng.uniform(size=points.shape[1])
+        rng = None if self.random_state is None else random_state(self.random_state)
+        shift: NDArray[np.float64] = (
+            np.zeros(points.shape[1]) if rng is None else np.asarray(rng.uniform(size=points.shape[1]))
+        )
         points = points - points.min(axis=0)
         if self.block_size is None:
             return _default_blocks(points, shift, n_splits), rng
@@ -178,13 +180,17 @@ def _check_few_columns(X: Any) -> None:
 
 def _coordinates(X: Any, columns: Any) -> NDArray[np.float64]:
     if columns is not None:
-        chosen = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
+        try:
+            chosen = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
+        except TypeError:
+            raise ValueError(f"columns must be numbers or names of columns of X, got {columns!r}") from None
         if not chosen:
             raise ValueError("columns is empty: name at least one coordinate, or give None for all columns")
-        X = X if hasattr(X, "shape") else np.asarray(X)
+        refuse_masked(X, "X")
+        X = X if hasattr(X, "shape") else as_numbers(X, "X")
         try:
             X = _safe_indexing(X, chosen, axis=1)
-        except (ValueError, KeyError, IndexError) as error:
+        except (TypeError, ValueError, KeyError, IndexError) as error:
             names = list(X.columns) if hasattr(X, "columns") else f"numbers from 0 to {X.shape[1] - 1}"
             raise ValueError(f"columns={columns!r} aren't all in X, whose columns are {names}") from error
     return check_points(X, "X")
@@ -210,7 +216,7 @@ def _default_blocks(points: NDArray[np.float64], shift: NDArray[np.float64], n_s
 
 
 def _check_size(size: Any, dimension: int) -> NDArray[np.float64]:
-    sizes = np.asarray(size, dtype=np.float64)
+    sizes = as_numbers(size, "block_size")
     if sizes.shape not in [(), (dimension,)] or not np.all(np.isfinite(sizes) & (sizes > 0.0)):
         raise ValueError(
             f"block_size must be a positive number, or one for each of the {dimension} coordinates; got {size!r}"

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import npvi
@@ -364,6 +366,43 @@ def test_weights(X, y):
         model().fit(X, y, sample_weight=np.zeros(N))
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.nan, r"sample_weight contains NaN or infinity in 1 of 30 rows \(rows 3\)"),
+        (np.inf, "sample_weight contains NaN or infinity"),
+        (1e160, r"sample_weight has values beyond ±1e\+50"),
+        (-1.0, r"Negative values in sample_weight in 1 of 30 rows \(rows 3\)"),
+    ],
+)
+@pytest.mark.parametrize("call", ["fit", "update", "score"])
+def test_weights_that_are_none(X, y, fitted, call, bad, message):
+    weight = np.ones(N)
+    weight[3] = bad
+    with pytest.raises(ValueError, match=message):
+        getattr(fitted, call)(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"sample_weight must be one number or 30 of them, .* got shape \(0,\)"):
+        getattr(fitted, call)(X, y, sample_weight=[])
+
+
+def test_scores_without_weight(X, y, fitted):
+    labels = GPClassifier(n_neighbors=5, learn=False).fit(X, y > 3)
+    for scored, responses in ((fitted, y), (labels, y > 3)):
+        with pytest.raises(ValueError, match="sample_weight is 0 in all rows"):
+            scored.score(X, responses, sample_weight=np.zeros(N))
+
+
+def test_exposure_that_no_square_can_be_taken_of(X, y):
+    with pytest.raises(ValueError, match=r"exposure has values beyond ±1e\+120 in 30 of 30 rows"):
+        model().fit(X, y, exposure=1e300)
+
+
+@pytest.mark.parametrize("name", ["exposure", "sample_weight"])
+def test_searches_with_too_few_numbers(X, y, name):
+    with pytest.raises(ValueError, match=f"{name} must be one number or 30 of them"):
+        npvi.grid_search(unlearned(), X, y, {"length_scale": [0.3]}, **{name: np.ones(3)})
+
+
 # -- the rest ---------------------------------------------------------------------------------------------------------
 
 
@@ -505,6 +544,42 @@ def test_labels_of_several_kinds(X, labels):
 # -- responses, wherever they enter ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.zeros(N, dtype=[("a", float)]), "holds .*'a'.*, not labels"),
+        (np.full(N, np.datetime64("2020-01-01")), "holds datetime64.*, not labels"),
+        (np.full(N, 1j), "imaginary|complex128, not labels"),
+        (scipy.sparse.csr_array(np.ones((1, N))), "is a sparse matrix"),
+        ([[1.0, 2.0], [3.0]], "rows differ in length"),
+        (np.ma.masked_array(np.ones(N), np.arange(N) == 0), "is masked in 1 of 30"),
+    ],
+    ids=["records", "dates", "complex", "sparse", "ragged", "masked"],
+)
+def test_what_is_no_label(X, bad, message):
+    few, many = np.arange(N) % 2, np.arange(N) % 3
+    two, three = (GPClassifier(n_neighbors=5, learn=False).fit(X, labels) for labels in (few, many))
+    calls = [lambda: clone(two).fit(X, bad)]
+    for one in (two, three):
+        calls += [lambda one=one: one.update(X, bad), lambda one=one: one.score(X, bad)]
+    for call in calls:
+        with pytest.raises((ValueError, TypeError), match=rf"y.*({message})"):
+            call()
+    with pytest.raises((ValueError, TypeError), match=rf"labels.*({message})"):
+        three.predict_dist(X).log_prob(bad)
+
+
+def test_responses_that_are_no_numbers_of_varying_noise(X):
+    with pytest.raises(ValueError, match="y must be numbers, got text"):
+        npvi.VaryingNoiseRegressor().fit(X, np.array([1.0, "x"] * (N // 2), dtype=object))
+
+
+def test_generators_of_rows_in_a_pipeline(X, y):
+    pipeline = npvi.Pipeline([("gp", unlearned())]).fit(X, y)
+    with pytest.raises(TypeError, match="X must be an array or a table, got <generator"):
+        pipeline.predict_dist(row for row in X)
+
+
 def test_more_successes_than_trials_when_scoring(X, y):
     seeds = unlearned(likelihood="binomial").fit(X, np.minimum(y, 4.0), trials=5)
     with pytest.raises(ValueError, match=r"y: 30 of 30 rows have more successes than trials \(row 0: 5 of 2"):
@@ -580,6 +655,15 @@ def test_a_nugget_is_brought_inside_its_bounds(X, y):
         (lambda dist: dist.joint_latent_sample("2"), "n must be a whole number"),
         (lambda dist: dist.cdf(np.nan), "y contains NaN"),
         (lambda dist: dist.joint_covariance("a"), "weights must be numbers"),
+        (lambda dist: dist.sample(10**400), "n must be at most .* got one of more than 30 digits"),
+        (lambda dist: dist.joint_sample(10**20), "n must be at most"),
+        (lambda dist: dist.joint_latent_sample(10**20), "n must be at most"),
+        (lambda dist: dist.total(n=10**20), "n must be at most"),
+        (lambda dist: dist.total(of=pl.LazyFrame({"a": [1]})), "of must be one of 'response', 'mean'; got"),
+        (lambda dist: dist.total([1e160, 1.0, 1.0]), r"weights has values beyond ±1e\+100 in 1 of 3 rows"),
+        (lambda dist: dist.latent_total([1e160, 1.0, 1.0]), "weights has values beyond"),
+        (lambda dist: dist.joint_covariance([[1e160], [1.0], [1.0]]), "weights has values beyond"),
+        (lambda dist: dist.reach.mask([1.0, 2.0]), r"values must have one number per row, 3; got shape \(2,\)"),
     ],
 )
 @pytest.mark.parametrize("likelihood", ["poisson", "gaussian"])

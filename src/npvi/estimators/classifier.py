@@ -197,7 +197,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
 
     def _encode(self, y: NDArray, every: Any = None) -> NDArray:
         y = check_labels(y)
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # of labels that are no whole numbers
+            check_classification_targets(y)
         every, name = (getattr(self, "_to_come", None), "classes") if every is None else (every, "y")
         self.classes_ = np.unique(y if every is None else check_labels(every, name))
         return self._encode_new(y)

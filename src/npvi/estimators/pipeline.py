@@ -13,6 +13,8 @@ __all__ = ["Pipeline", "transformed"]
 
 def transformed(pipeline: sklearn_pipeline.Pipeline, X: Any) -> Any:
     """X as the last step of a fitted pipeline sees it."""
+    if not hasattr(X, "__len__") and not hasattr(X, "shape"):
+        raise TypeError(f"X must be an array or a table, got {X!r}")
     for _, step in pipeline.steps[:-1]:
         if step is not None and not isinstance(step, str):  # "passthrough"
             X = step.transform(X)

@@ -10,10 +10,14 @@ import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
-from npvi.checks import LARGEST, as_numbers, check_finite, refuse_masked, refuse_not_real
+from npvi.checks import LARGEST, as_numbers, check_finite, check_per_row, refuse_masked, refuse_not_real, rows_text
+from npvi.likelihoods.labels import refuse_no_column, refuse_no_labels
 from npvi.model import ScaleWarning
+
+#: sums of squares over many rows, times other numbers, must stay numbers
+_LARGEST_WEIGHT = 1e50
 
 __all__ = [
     "ScaleWarning",
@@ -46,11 +50,11 @@ def check_response(estimator: Any, X: Any, y: Any) -> tuple[NDArray[np.float64],
 
 def check_column(y: Any, name: str) -> NDArray:
     """Responses, numbers or labels, one after the other and none missing."""
-    refuse_masked(y, name)
+    refuse_no_column(y, name)
     if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
         y = np.array(y, dtype=object)  # numbers among words would become words
-    elif getattr(getattr(y, "dtype", None), "kind", "") == "c":
-        refuse_not_real(y, name)
+    elif np.iscomplexobj(y):
+        refuse_not_real(np.asarray(y), name)
     y = column_or_1d(y, warn=True)
     check_finite(np.where(_is_there(y), 0.0, np.nan), name)
     return y
@@ -63,7 +67,7 @@ def check_labels(y: Any, name: str = "y") -> NDArray:
     Traceback (most recent call last):
     ValueError: y has labels of several kinds, text and numbers: make them all text, or all numbers
     """
-    refuse_masked(y, name)
+    refuse_no_labels(y, name)
     if isinstance(y, list | tuple) or np.asarray(y).dtype.kind == "O":
         is_text = [isinstance(label, str) for label in np.ravel(np.array(y, dtype=object))]
         if any(is_text) and not all(is_text):
@@ -73,12 +77,25 @@ def check_labels(y: Any, name: str = "y") -> NDArray:
 
 
 def check_weights(sample_weight: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Observation weights as float64, or None."""
+    """Observation weights as float64, one per row of X and not all of them 0; or None.
+
+    >>> check_weights([1.0, -2.0], np.zeros((2, 1)))
+    Traceback (most recent call last):
+    ValueError: Negative values in sample_weight in 1 of 2 rows (rows 1): a weight says how much a row counts
+    """
     if sample_weight is None:
         return None
-    weight = as_numbers(sample_weight, "sample_weight")
-    given = float(weight) if weight.ndim == 0 else weight
-    return _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
+    weight = np.array(np.broadcast_to(check_per_row(sample_weight, "sample_weight", len(X)), (len(X),)))
+    check_finite(weight, "sample_weight", _LARGEST_WEIGHT)
+    negative = np.flatnonzero(weight < 0.0)
+    if len(negative):
+        raise ValueError(
+            f"Negative values in sample_weight in {len(negative)} of {len(X)} {rows_text(negative)}: a weight says how "
+            "much a row counts"
+        )
+    if not weight.any():
+        raise ValueError("Sample weights must contain at least one non-zero number: sample_weight is 0 in all rows")
+    return weight
 
 
 def _has_columns(X: Any) -> bool:

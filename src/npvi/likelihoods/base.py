@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from npvi.checks import as_numbers
+from npvi.checks import as_numbers, check_finite, check_per_row
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import Link
@@ -242,9 +242,7 @@ class Likelihood(Parametrised):
             if name not in self.extras:
                 takes = f"; it takes {', '.join(self.extras)}" if self.extras else ""
                 raise ValueError(f"{type(self).__name__} takes no {name}{takes}")
-            values = as_numbers(value, name)
-            if values.shape not in [(), (n,)]:
-                raise ValueError(f"{name} must be one number or {n} of them, one per row; got shape {values.shape}")
+            values = check_per_row(value, name, n)
             checked[name] = np.array(np.broadcast_to(values, (n,)))
             allowed = self.extra_supports.get(name, POSITIVE)
             wrong = np.flatnonzero(allowed.invalid(checked[name]))
@@ -254,6 +252,7 @@ class Likelihood(Parametrised):
                     f"{name} must be {what}, but {len(wrong)} of {n} rows are not "
                     f"(first: row {wrong[0]}, {checked[name][wrong[0]]})"
                 )
+            check_finite(checked[name], name, _LARGEST)
         if y is not None:
             self.check_together(y, checked)
         return checked

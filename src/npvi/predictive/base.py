@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from npvi.checks import SHARE, as_numbers, check_count, check_finite, check_number, generator
+from npvi.checks import SHARE, as_numbers, check_choice, check_count, check_finite, check_number, generator
 from npvi.likelihoods import Gaussian, Likelihood, predictive_cdf, predictive_log_prob, predictive_moments
 from npvi.likelihoods.integrals.mixed_cdf import Component
 from npvi.likelihoods.integrals.quantiles import mixture_quantile
 from npvi.predictive.reach import Reach
 
-__all__ = ["NormalTotal", "Predictive", "Total", "two_streams"]
+__all__ = ["NormalTotal", "Predictive", "Total", "check_draws", "two_streams"]
 
 #: joint draws of f held at a time, over all rows, and responses drawn at a time
 _LATENT, _RESPONSES = 2**24, 2**17
@@ -23,6 +23,10 @@ _LATENT, _RESPONSES = 2**24, 2**17
 _DRAWS, _DRAWN = (256, 4096), 2**26
 #: most rows of a covariance matrix
 _LARGEST_COVARIANCE = 10_000
+#: sums of squares over many rows, times other numbers, must stay numbers
+_LARGEST_WEIGHT = 1e100
+#: most numbers of all draws together: half a terabyte
+_MOST_DRAWN = 2**36
 #: of differences, in standard deviations of f
 _STEP = 0.01
 
@@ -198,7 +202,7 @@ class Predictive:
         (2, 4)
         """
         rng = generator(seed)
-        f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(check_count(n, "n"), len(self)))
+        f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(check_draws(n, len(self)), len(self)))
         return self.likelihood.sample(rng, f, **self.row)
 
     def joint_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
@@ -210,7 +214,7 @@ class Predictive:
         >>> model.predict_dist([[1.0], [1.1], [9.0]]).joint_sample(4, seed=0).shape
         (4, 3)
         """
-        out = np.empty((check_count(n, "n"), len(self)))
+        out = np.empty((check_draws(n, len(self)), len(self)))
         for draws, rows, _, y in self._responses(n, seed):
             out[draws, rows] = y
         return out
@@ -218,7 +222,7 @@ class Predictive:
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
         """Draws of the whole surface f, without the nugget, of shape (n, rows): those behind `joint_sample` with the
         same seed, which adds a nugget to each row."""
-        out = np.empty((check_count(n, "n"), len(self)))
+        out = np.empty((check_draws(n, len(self)), len(self)))
         for draws, f in self._surfaces(n, two_streams(seed)[0]):
             out[draws] = f.T
         return out
@@ -242,6 +246,7 @@ class Predictive:
             weights = np.ascontiguousarray(as_numbers(weights, "weights"))
             if weights.ndim != 2 or len(weights) != len(self) or not np.isfinite(weights).all():
                 raise ValueError(f"weights must be finite, with one row for each of {len(self)} and a column per sum")
+            check_finite(weights, "weights", _LARGEST_WEIGHT)
             count = weights.shape[1]
         if count > _LARGEST_COVARIANCE:
             raise ValueError(
@@ -317,10 +322,9 @@ class Predictive:
         True
         """
         _check_level(level)
-        if of not in ("response", "mean"):
-            raise ValueError(f"of must be 'response' or 'mean', got {of!r}")
+        check_choice(of, "of", ("response", "mean"))
         weights = self._check_weights(weights)
-        n = self._default_draws() if n is None else check_count(n, "n")
+        n = self._default_draws() if n is None else check_draws(n, 1)
         return self._total(weights, level, n, seed, of)
 
     def _total(self, weights: np.ndarray, level: float, n: int, seed: Any, of: str) -> Total:
@@ -353,6 +357,7 @@ class Predictive:
                 f"weights must be one finite number per row, {len(self)} in all; got "
                 f"{'NaN or infinity' if weights.shape == (len(self),) else f'shape {weights.shape}'}"
             )
+        check_finite(weights, "weights", _LARGEST_WEIGHT)
         return weights
 
     @property
@@ -587,6 +592,11 @@ def _check_probabilities(q: Any) -> np.ndarray:
         if np.all((levels >= 0.0) & (levels <= 1.0)):
             return levels
     raise ValueError(f"q must be a number from 0 to 1, or a sequence of them; got {q!r}")
+
+
+def check_draws(n: Any, rows: int) -> int:
+    """A number of draws of so many rows, or ValueError where no memory could hold them."""
+    return check_count(n, "n", largest=_MOST_DRAWN // max(1, rows))
 
 
 def two_streams(seed: int | np.random.Generator | None) -> tuple[np.random.Generator, np.random.Generator]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.checks import NOT_NEGATIVE, as_numbers, check_count, check_number, generator
+from npvi.checks import NOT_NEGATIVE, as_numbers, check_number, generator
 from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
 from npvi.likelihoods.labels import codes_of
+from npvi.predictive.base import check_draws
 from npvi.predictive.reach import Reach
 
 __all__ = ["CategoricalPredictive"]
@@ -101,7 +102,7 @@ class CategoricalPredictive:
 
     def log_prob(self, labels: Any) -> NDArray[np.float64]:
         """log P of a label at each row, of shape (rows,)."""
-        codes = codes_of(labels, self.classes)
+        codes = codes_of(labels, self.classes, "labels")
         if codes.shape not in [(), (len(self),)]:
             raise ValueError(f"labels must be one or {len(self)} of them, one per row; got shape {codes.shape}")
         return np.log(self.probabilities[np.arange(len(self)), codes])
@@ -110,7 +111,7 @@ class CategoricalPredictive:
         """Draws of the label, of shape (n, rows). Rows are drawn independently of each other; see `joint_sample`."""
         rng = generator(seed)
         cumulative = np.cumsum(self.probabilities, axis=1)[:, :-1]
-        codes = np.zeros((check_count(n, "n"), len(self)), dtype=np.int64)
+        codes = np.zeros((check_draws(n, len(self)), len(self)), dtype=np.int64)
         uniform = rng.random(codes.shape)
         for edge in cumulative.T:
             codes += uniform > edge
@@ -124,7 +125,7 @@ class CategoricalPredictive:
                 "model.predict_dist(X) returns, or use `sample`, which draws every row on its own"
             )
         rng = generator(seed)
-        codes = np.empty((check_count(n, "n"), len(self)), dtype=np.int64)
+        codes = np.empty((check_draws(n, len(self)), len(self)), dtype=np.int64)
         step = max(1, _LATENT // max(1, self.latent_mean.size))
         for start in range(0, n, step):
             draws = slice(start, min(n, start + step))

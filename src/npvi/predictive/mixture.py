@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtr
 
-from npvi.checks import check_count, generator
+from npvi.checks import generator
 from npvi.likelihoods.integrals.mixed_cdf import Component
-from npvi.predictive.base import NormalTotal, Predictive, Total
+from npvi.predictive.base import NormalTotal, Predictive, Total, check_draws
 from npvi.predictive.reach import Reach
 
 __all__ = ["MixturePredictive"]
@@ -93,7 +93,7 @@ class MixturePredictive(Predictive):
         return out
 
     def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
-        shares = self._shares(check_count(n, "n"), seed)
+        shares = self._shares(check_draws(n, len(self)), seed)
         return np.concatenate([part.joint_latent_sample(count, rng) for part, count, rng in shares])
 
     def _responses(

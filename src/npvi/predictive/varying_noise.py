@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.checks import check_count, generator
+from npvi.checks import generator
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal, predictive_moments
-from npvi.predictive.base import Predictive, two_streams
+from npvi.predictive.base import Predictive, check_draws, two_streams
 from npvi.predictive.mixture import MixturePredictive
 from npvi.predictive.reach import Reach
 
@@ -90,7 +90,7 @@ class VaryingNoisePredictive(MixturePredictive):
         return self.parts[0].reach  # f is the same in all of them
 
     def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
-        rng, n = generator(seed), check_count(n, "n")
+        rng, n = generator(seed), check_draws(n, len(self))
         f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(n, len(self)))
         g = rng.normal(self.log_noise_mean, np.sqrt(self.log_noise_var), size=(n, len(self)))
         return self.likelihood.sample(rng, f, noise_variance=_exp(g))

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from npvi.checks import Kind, check_number
+from npvi.checks import Kind, check_number, check_per_row
 from npvi.kernels import as_kernel
 from npvi.model import ScaleWarning
 from npvi.runtime import progress
@@ -94,6 +94,9 @@ def grid_search(
     names = {name: _parameter_name(model, name) for name in grid}
     _, responses, _ = clone(model)._checked(X, y, sample_weight)  # before rows get other numbers
     extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+    extras = {
+        name: None if values is None else check_per_row(values, name, len(responses)) for name, values in extras.items()
+    }
     training, held_out = _split(model, X, y, sample_weight, extras, validation, len(responses))
     X_train, y_train, weight, row = training
     best, best_params, best_nlpd, previous = None, {}, np.inf, None

@@ -122,6 +122,19 @@ def test_density_and_means_choose_together(gain, means, second):
     assert compare(first, other).second is second
 
 
+def test_squared_errors_tell_where_densities_cannot():
+    wider, closer = foretold([0.0, 0.0, 0.0], [0.5, 2.3, 3.0]), foretold([0.3, -0.3, 0.02], [0.5, 2.1, 3.1])
+    assert compare(wider, closer).second is True  # though its sum is .95 of what was seen, the other's .97
+    assert compare(closer, wider).second is False
+
+
+def test_a_sum_that_chance_explains_is_no_reason():
+    y = np.array([0.0] * 7 + [8.0])  # one place has it all
+    whole, low = (Foretold(y, np.arange(8), np.zeros(8), mean * np.ones(8)) for mean in (1.0, 0.7))
+    assert low.sum_ratio == pytest.approx(0.7)
+    assert compare(whole, Foretold(y, low.place, np.full(8, 0.02), low.mean)).second
+
+
 def test_rows_without_weight_have_no_say():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 10.0, (80, 1))
@@ -156,7 +169,7 @@ def test_zero_inflated_counts_end_in_one_place_from_anywhere(variance):
     settings = {"nugget": 0.1, "learn": False}
     lent = npvi.GPRegressor(first, Matern32(0.2, 1.0), **settings).fit(X, y)
     cold = npvi.GPRegressor(noise, Matern32(0.2, variance), **settings).fit(X, y)
-    warm = npvi.GPRegressor(noise, Matern32(0.2, variance), **settings)._fit(X, y, None, {}, previous=lent)
+    warm = npvi.GPRegressor(noise, Matern32(0.2, variance), **settings)._fit(X, y, None, {}, previous=lent.fitted_)
     assert warm.elbo_ == pytest.approx(cold.elbo_, abs=0.1)
     assert 0.7 < warm.predict(X).sum() / y.sum() < 1.3
     np.testing.assert_allclose(warm.predict(X), cold.predict(X), rtol=0.05, atol=0.05)

@@ -18,6 +18,8 @@ Vector = NDArray[np.float64]
 
 #: how much larger squared errors' root, or how much further off the sum, may be before means can't be used
 _WORSE, _OFF = 1.1, 1.2
+#: how much smaller a root must be to tell where densities can't
+_CLOSER = 0.98
 #: nats per row that usable means may cost, and those that are worth another link where both have them
 _COST, _GAIN = 0.03, 0.002
 
@@ -43,6 +45,13 @@ class Foretold:
         """Root of the mean squared error of the means."""
         with np.errstate(over="ignore"):
             return float(np.sqrt(np.mean((self.mean - self.y) ** 2)))
+
+    @property
+    def sum_error(self) -> float:
+        """The standard error of `sum_ratio`; rows of a place count as one."""
+        with np.errstate(over="ignore"):
+            off = np.bincount(self.place, self.mean - self.y)
+            return float(np.sqrt(np.sum(off**2)) / max(self.y.sum(), 1e-300))
 
     @property
     def sum_ratio(self) -> float:
@@ -87,7 +96,8 @@ def compare(first: Foretold, second: Foretold) -> Comparison:
     """Which of two links to take, by the same rows.
 
     The log density decides, unless one of them has means that can't be used beside the other's: by their squared error
-    or by their sum. Then the other one is taken, if it costs no more than 0.03 nats a row.
+    or by their sum. Then the other one is taken, if it costs no more than 0.03 nats a row. Where the log density can't
+    tell, squared errors do: means that explode between the places that were visited are the larger risk.
 
     >>> y, place = np.array([0.0, 2.0, 4.0]), np.arange(3)
     >>> wild, calm = (Foretold(y, place, np.zeros(3), np.array(mean)) for mean in ([0.5, 2.0, 90.0], [0.5, 2.0, 3.0]))
@@ -102,7 +112,8 @@ def compare(first: Foretold, second: Foretold) -> Comparison:
         # a single row may have a density that is next to nothing
         takes_second = gain + 2.0 * error > -_COST if _usable(second, first) else gain - 2.0 * error > _COST
     else:
-        takes_second = gain > max(_GAIN, 2.0 * error)
+        untold = abs(gain) <= 2.0 * error and error > 0.5 * _GAIN
+        takes_second = second.rmse < _CLOSER * first.rmse if untold else gain > _GAIN
     ratios = (first.sum_ratio, second.sum_ratio)
     return Comparison(gain, error, (first.rmse, second.rmse), ratios, bool(takes_second))
 
@@ -111,4 +122,7 @@ def _usable(one: Foretold, other: Foretold) -> bool:
     """Whether the means of one are about as good as those of another."""
     with np.errstate(divide="ignore"):
         off, others = (abs(float(np.log(which.sum_ratio))) for which in (one, other))
-    return one.rmse <= _WORSE * other.rmse and not (off > np.log(_OFF) and off > others + np.log(_WORSE))
+    # that of wild means would excuse them
+    chance = 2.0 * min(one.sum_error, other.sum_error)
+    wrong_sum = off > max(np.log(_OFF), chance) and off > others + np.log(_WORSE)
+    return one.rmse <= _WORSE * other.rmse and not wrong_sum

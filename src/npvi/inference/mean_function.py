@@ -29,8 +29,6 @@ Vector = NDArray[np.float64]
 
 #: variance of a coefficient with a flat prior, relative to that of the process, where it must be a number
 _WIDE = 1e4
-#: f − Hβ, relative to f, below which the digits of β matter
-_FEW_DIGITS = 1e-5
 
 
 @dataclass(frozen=True)
@@ -135,24 +133,14 @@ class MeanFunction:
 
     def centred(self, f: Vector) -> Vector:
         """f − H E[β | f]."""
-        return f if self.known else self._parts(f)[1]
-
-    def _parts(self, f: Vector) -> tuple[Vector, Vector]:
-        """E[β | f] and f − H E[β | f]."""
-        coefficients = self.coefficients(f)
-        centred = f - self.basis @ coefficients
-        if np.abs(centred).max() < _FEW_DIGITS * np.abs(f).max():
-            # what is left has few digits of f, and solving for β has lost more of them than there need be
-            rest = np.linalg.solve(self._HPH, self._PH.T @ centred - self.precision * coefficients)
-            coefficients, centred = coefficients + rest, centred - self.basis @ rest
-        return coefficients, centred
+        return f if self.known else f - self.basis @ self.coefficients(f)
 
     def penalty(self, f: Vector) -> float:
         """fᵀP̃f."""
         if self.known:
             return self.prior.quadratic(f)
-        coefficients, centred = self._parts(f)
-        return self.prior.quadratic(centred) + float(coefficients**2 @ self.precision)
+        coefficients = self.coefficients(f)
+        return self.prior.quadratic(f - self.basis @ coefficients) + float(coefficients**2 @ self.precision)
 
     def penalty_gradient(self, f: Vector) -> Vector:
         """P̃f."""

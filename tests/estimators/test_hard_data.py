@@ -143,3 +143,36 @@ def test_one_amount_among_forty_limits(X):
     below[0] = 0.0
     model = npvi.GPRegressor("censored_lognormal", hyper="integrate").fit(X, np.exp(y), censored=below)
     assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-9])
+def test_numbers_that_hardly_vary(X, scale):
+    noise = np.random.default_rng(0).standard_normal(40)
+    y = 5.0 + scale * noise
+    near, plain = (npvi.GPRegressor(random_state=0).fit(X[:40], z) for z in (y, (y - 5.0) / scale))
+    assert near.fit_info_["converged"]
+    mine, other = near.predict_dist(X[40:60]), plain.predict_dist(X[40:60])
+    last_places = 1e-15 / scale  # of 5, in units of y's own
+    np.testing.assert_allclose((mine.mean - 5.0) / scale, other.mean, atol=1e-6 + 10.0 * last_places)
+    np.testing.assert_allclose(mine.std / scale, other.std, rtol=1e-6 + 10.0 * last_places)
+    # a flat prior of the mean has a density, too
+    assert near.elbo_ == pytest.approx(plain.elbo_ - 39 * np.log(scale), abs=1e-3)
+
+
+def test_numbers_that_vary_by_rounding_only(X):
+    y = np.full(40, 5.0)
+    y[3] = np.nextafter(5.0, 6.0)
+    with pytest.warns(UserWarning, match="y is 5 in every row but for rounding"):
+        model = npvi.GPRegressor().fit(X[:40], y)
+    assert model.fit_info_["converged"]
+    assert 0.0 < model.elbo_ < 1e4
+    np.testing.assert_allclose(model.predict(X[40:60]), 5.0)
+
+
+def test_one_number_that_is_far_beyond_the_others(X):
+    y = np.random.default_rng(0).standard_normal(40)
+    y[0] = 1e12
+    model = npvi.GPRegressor("student_t").fit(X[:40], y)
+    assert model.fit_info_["converged"]
+    assert np.abs(model.predict(X[40:60])).max() < 2.0
+    assert model.elbo_ > -300.0

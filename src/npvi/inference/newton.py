@@ -26,6 +26,8 @@ Vector = NDArray[np.float64]
 
 #: relative rounding error of the bound: a step that seems to lose no more than this is accepted
 _ROUNDING = 1e-13
+#: units in the last place that f may be off by
+_LAST_PLACES = 4.0
 #: residual of the mean from which on it takes its last steps alone, and where V is right already
 _NEARLY, _ALONE = 1e-2, 0.5
 #: Newton steps before V is found anew, and how long one is, in standard deviations, that is followed by another
@@ -331,7 +333,10 @@ class Problem:
         largest_term = max(np.abs(gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * sd))
         # where the data say nothing, all of them go to zero, and rounding beside one standard deviation is none
         least = np.finfo(float).eps * float(np.max(1.0 / sd))
-        mean_residual = float(np.abs(gradient - pull).max() / max(largest_term, least))
+        off = np.abs(gradient - pull).max()
+        mean_residual = float(off / max(largest_term, least))
+        if self.tolerances[0] < mean_residual <= _NEARLY and off <= self._rounding_of_pull(state.mean):
+            mean_residual = 0.0  # no number is nearer
         self._last = (mean_residual, state.covariance.mismatch(w))
         return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
 
@@ -367,6 +372,12 @@ class Problem:
         if mean is not self._pulled[0]:
             self._pulled = (mean, self.mean_function.penalty_gradient(mean))
         return self._pulled[1]
+
+    def _rounding_of_pull(self, mean: Vector) -> float:
+        """What a few units in the last place of f are in P̃f: much, where f hardly varies beside its size."""
+        places = np.spacing(np.abs(mean))
+        places[::2] *= -1.0
+        return _LAST_PLACES * float(np.abs(self.mean_function.penalty_gradient(places)).max())
 
     def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
         """The state at (mean, covariance); None where there is no such covariance."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from npvi.kernels import Kernel
 from npvi.learning.objective import Model, with_values
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
+from npvi.likelihoods.families.scales import hardly_varies
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.support import BINARY
 from npvi.parameters import Parameter, PenalisedComplexity
@@ -103,9 +104,7 @@ def in_units_of_data(model: Model, said: Mapping[str, Parameter], X: NDArray, y:
 def _spread(likelihood: Likelihood, y: Vector, row: dict[str, Any]) -> float:
     """The variance of f, about."""
     latent = likelihood.initial_latent(y, **row)
-    spread = float(np.var(latent))
-    if spread <= 1e-24 * np.mean(latent**2):  # nothing but rounding
-        spread = 1.0
+    spread = 1.0 if hardly_varies(latent) else float(np.var(latent))
     # where nearly all counts are 0 the scale of f is that of a logarithm all the same
     return max(spread, 0.1) if likelihood.support.discrete else spread
 

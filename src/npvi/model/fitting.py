@@ -16,6 +16,7 @@ from npvi.learning.objective import Model
 from npvi.learning.start import in_units_of_data, starting_model
 from npvi.learning.table import Table
 from npvi.likelihoods.families.rates import Rates, typical_count
+from npvi.likelihoods.families.scales import hardly_varies
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.model.canonical import naming_rows, rows_of_fit
 from npvi.model.fitted import Fitted, Interrupted
@@ -117,13 +118,16 @@ def _task(spec: Spec, X: NDArray[np.float64], data: Data) -> Task:
 
 
 def _warn_about(task: Task) -> None:
-    """Warn about inputs that never change, and about responses that say nothing of a constant mean."""
+    """Warn about inputs that never change, about responses that say nothing of a constant mean, and about rounding."""
     X, names = task.table.X, task.spec.names
     constant = np.flatnonzero((X[0] == X).all(axis=0)) if len(X) > 1 else np.zeros(0, np.int64)
     if len(constant):
         columns = task.part.coords[constant[:5]]
         which = ", ".join(str(column) if names is None else names[column] for column in columns)
         warn(f"input column {which} is constant in the training data: it cannot say anything about y; leave it out")
+    y = task.table.data.y
+    if np.ptp(y) > 0.0 and hardly_varies(y):
+        warn(f"y is {y[0]:g} in every row but for rounding, and taken for a constant: if it isn't, subtract {y[0]:g}")
     if task.part.constant and task.table.data.one_sided:
         warn(
             "all counts are 0, or all are as large as can be: how rare the others are can't be known, so the constant "

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.families.scales import robust_noise_variance, spread
+from npvi.likelihoods.families.scales import robust_noise_variance, spread, without_outliers
 from npvi.likelihoods.support import REAL
 from npvi.runtime.lazy import erf, jax, jnp
 
@@ -61,7 +61,7 @@ class Laplace(Likelihood, name="laplace", about="numbers with outliers"):
         return rng.laplace(f, self.scale)
 
     def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
-        return np.array(y, dtype=np.float64)
+        return without_outliers(y)
 
     def latent_unit(self, y: np.ndarray, **row: Any) -> float:
         return spread(y)

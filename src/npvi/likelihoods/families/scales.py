@@ -8,26 +8,51 @@ __all__ = [
     "NOISE_SHARE",
     "SMALLEST",
     "exp_moments",
+    "hardly_varies",
     "log_variance",
     "noise_variance",
     "robust_noise_variance",
     "spread",
+    "without_outliers",
 ]
 
 NOISE_SHARE = 0.1
 """The share of the variance of the responses that learning first takes for noise."""
+_ROUNDING = 1e-12
+"""A standard deviation relative to the size of the numbers that is but their rounding."""
+_FAR = 100.0
+"""Standard deviations of the bulk, beyond which an outlier says nothing of where f is."""
 SMALLEST = float(np.finfo(np.float64).tiny)
 """What a positive draw that underflows becomes."""
 
 
+def hardly_varies(y: np.ndarray) -> bool:
+    """Whether `y` is one number, as far as rounding tells.
+
+    >>> hardly_varies(np.array([5.0, 5.0, np.nextafter(5.0, 6.0)])), hardly_varies(np.array([5.0, 5.0001]))
+    (True, False)
+    """
+    return not float(np.std(y)) > _ROUNDING * float(np.sqrt(np.mean(np.square(y)))) if len(y) else True
+
+
 def noise_variance(y: np.ndarray) -> float | None:
-    """A tenth of the variance of `y`, or None where there is none.
+    """A tenth of the variance of `y`, or None where there is none but rounding.
 
     >>> noise_variance(np.array([0.0, 2.0]))
     0.1
     """
     variance = float(np.var(y)) if len(y) else 0.0
-    return NOISE_SHARE * variance if np.isfinite(variance) and variance > 0.0 else None
+    return NOISE_SHARE * variance if np.isfinite(variance) and not hardly_varies(y) else None
+
+
+def without_outliers(y: np.ndarray) -> np.ndarray:
+    """`y`, with numbers very far from the bulk moved nearer: where f may be at first, if there are outliers.
+
+    >>> without_outliers(np.array([-2.0, -0.6745, 0.0, 0.6745, 1e9])).round(1).tolist()
+    [-2.0, -0.7, 0.0, 0.7, 100.0]
+    """
+    middle, far = float(np.median(y)) if len(y) else 0.0, _FAR * spread(y)
+    return np.clip(np.asarray(y, dtype=np.float64), middle - far, middle + far)
 
 
 def log_variance(y: np.ndarray) -> float | None:
@@ -42,7 +67,7 @@ def robust_noise_variance(y: np.ndarray) -> float | None:
     0.1
     """
     spread = float(np.subtract(*np.percentile(y, [75, 25]))) / 1.349 if len(y) else 0.0
-    return NOISE_SHARE * spread**2 if spread > 0.0 else noise_variance(y)
+    return NOISE_SHARE * spread**2 if spread > 0.0 and not hardly_varies(y) else noise_variance(y)
 
 
 def spread(y: np.ndarray) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
-from npvi.likelihoods.families.scales import robust_noise_variance, spread
+from npvi.likelihoods.families.scales import robust_noise_variance, spread, without_outliers
 from npvi.likelihoods.support import REAL
 from npvi.parameters import Interval
 from npvi.runtime.lazy import gammaln, jax, jnp
@@ -66,7 +66,7 @@ class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
         return f + self.scale * rng.standard_t(self.df, np.shape(f))
 
     def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
-        return np.array(y, dtype=np.float64)
+        return without_outliers(y)
 
     def latent_unit(self, y: np.ndarray, **row: Any) -> float:
         return spread(y)

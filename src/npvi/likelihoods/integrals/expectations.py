@@ -21,7 +21,8 @@ _AT_ONCE = 2**11
 """Rows of a quadrature that are worth a thread."""
 _FEW, _MANY = 2**9, 2**14
 _SMALLEST_VARIANCE = 1e-14
-"""Below, the difference quotient that the derivative in v amounts to would be rounding error."""
+"""Relative to the square of the resolution, at most 1: below, the difference quotient that the derivative in v amounts
+to would be rounding error."""
 
 
 class Expectations(NamedTuple):
@@ -70,10 +71,10 @@ def expectations(
     (array([2.]), array([2.]))
     """
     row = row or {}
-    columns = (y, mean, np.maximum(variance, _SMALLEST_VARIANCE))
-    slopes = None if rule is not None else closed_slopes(likelihood, *columns, row)
+    slopes = None if rule is not None else closed_slopes(likelihood, y, mean, variance, row)
     if slopes is not None:
         return Expectations(slopes[0], slopes[1], -slopes[2])
+    columns = (y, mean, np.maximum(variance, _SMALLEST_VARIANCE * min(1.0, likelihood.resolution) ** 2))
     if rule is not None or not in_numpy.has(likelihood, "expected_slopes"):
         leaves, structure = jax.tree.flatten(likelihood)
         if rule is not None:

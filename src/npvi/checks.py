@@ -189,15 +189,15 @@ def random_state(seed: Any, name: str = "random_state") -> np.random.RandomState
         raise ValueError(f"{name} must be {allowed}; got {seed!r}") from None
 
 
-def check_path(path: Any, name: str = "path") -> None:
-    """Raise TypeError unless it is text or a path: a number would be an open file's.
+def check_path(path: Any, name: str = "path", optional: bool = False) -> None:
+    """Raise TypeError unless it is text or a path, or None where it is `optional`: a number would be an open file's.
 
     >>> check_path(True)
     Traceback (most recent call last):
     TypeError: path must be text or a path, got True
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{name} must be text or a path, got {path!r}")
+    if not (isinstance(path, str | os.PathLike) or (optional and path is None)):
+        raise TypeError(f"{name} must be text or a path{', or None' if optional else ''}, got {path!r}")
 
 
 # -- many numbers -----------------------------------------------------------------------------------------------------

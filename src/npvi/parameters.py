@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from npvi.checks import POSITIVE, Kind, check_number, is_number
+from npvi.checks import POSITIVE, Kind, as_numbers, check_number, is_number
 from npvi.runtime.lazy import jax, when_jax_is_there
 
 __all__ = [
@@ -25,11 +26,14 @@ __all__ = [
     "Parametrised",
     "PenalisedComplexity",
     "bounded",
+    "check_kinds",
     "check_mapping",
+    "check_name",
     "check_positive",
     "fixed",
     "inside",
     "map_numbers",
+    "numbers_in",
     "pc",
     "positive",
     "value_of",
@@ -52,6 +56,9 @@ class Interval:
 #: an end of what a parameter may be, and a probability
 _END = Kind("a number, or infinite", lambda value: value == value)
 _INSIDE_SHARE = Kind("between 0 and 1", lambda value: 0.0 < value < 1.0)
+
+#: what a parameter annotated `float` may be, before anyone asks which numbers are allowed
+_ONE = Kind("one number", lambda value: True)
 
 POSITIVE_NUMBER = Interval(0.0)
 REAL_NUMBER = Interval()
@@ -201,6 +208,8 @@ class Parametrised(BaseEstimator):
     about: ClassVar[str] = ""
     """What the help says of the class."""
     _names: ClassVar[tuple[str, ...]] = ()
+    _annotations: ClassVar[dict[str, str]] = {}
+    """What the constructor says that its arguments are."""
 
     def __init_subclass__(cls, name: str | None = None, about: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -210,6 +219,10 @@ class Parametrised(BaseEstimator):
             cls.named[name] = cls
         # once: reading them off the constructor each time would be a good part of a small fit's time
         cls._names = tuple(cls._get_param_names())
+        cls._annotations = {
+            key: value if isinstance(value, str) else getattr(value, "__name__", "")
+            for key, value in getattr(cls.__init__, "__annotations__", {}).items()
+        }
         when_jax_is_there(lambda: _register(cls))
 
     def replace(self, **parameters: Any) -> Self:
@@ -286,6 +299,43 @@ def _unflatten(cls: type[Parametrised], static: tuple, leaves: list[Any]) -> Par
     return obj
 
 
+def check_kinds(obj: Parametrised) -> None:
+    """Raise ValueError unless what the constructor calls a `float` is one number, what it calls a `Kernel` is a kernel,
+    and all else that learning may change holds numbers. Which numbers are allowed is for `validate` to say.
+
+    >>> from npvi.kernels import RBF, Sphere
+    >>> check_kinds(Sphere(RBF(variance=[1.0, 2.0])))
+    Traceback (most recent call last):
+    ValueError: RBF: variance must be one number, got [1.0, 2.0]
+    """
+    label = type(obj).__name__
+    for name in obj._names:
+        value, annotation = value_of(getattr(obj, name)), obj._annotations.get(name)
+        if name in obj.static:
+            continue
+        if annotation == "Kernel" and annotation not in (base.__name__ for base in type(value).__mro__):
+            instance = f"; write {value.__name__}()" if isinstance(value, type) else ""
+            raise ValueError(f"{label}: {name} must be a kernel, got {value!r}{instance}")
+        if annotation == "float":
+            check_number(value, f"{label}: {name}", _ONE)
+        elif isinstance(value, Parametrised):
+            check_kinds(value)
+        elif numbers_in(value) is None:
+            raise ValueError(f"{label}: {name} must be a number, or a sequence of numbers, got {value!r}")
+
+
+def numbers_in(value: Any) -> NDArray[np.float64] | None:
+    """`value` as an array, or None where it holds something else: text, dates, complex numbers.
+
+    >>> numbers_in([1, 2]), numbers_in("9")
+    (array([1., 2.]), None)
+    """
+    try:
+        return as_numbers(value, "value")
+    except (TypeError, ValueError):
+        return None
+
+
 def check_positive(obj: Parametrised, name: str) -> None:
     """Raise ValueError unless the parameter `name` of `obj` is a positive number, or an array of them.
 
@@ -295,10 +345,9 @@ def check_positive(obj: Parametrised, name: str) -> None:
     ValueError: RBF: variance must be positive and finite, got -1.0
     """
     value = getattr(obj, name)
-    try:
-        values = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{type(obj).__name__}: {name} must be a positive number, got {value!r}") from None
+    values = numbers_in(value)
+    if values is None:
+        raise ValueError(f"{type(obj).__name__}: {name} must be a positive number, got {value!r}")
     if values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"{type(obj).__name__}: {name} must be positive and finite, got {value!r}")
 
@@ -388,11 +437,10 @@ class OwnParameters:
             if not (isinstance(name, str) and name.isidentifier()) or name in taken:
                 raise ValueError(f"{self._label}: a parameter cannot be called {name!r}; choose another name")
             value = value_of(self.params[name])
-            try:
-                numbers = np.asarray(value, dtype=np.float64)
-            except (TypeError, ValueError, OverflowError):
-                numbers = np.array([np.nan])
-            if not np.all(np.isfinite(numbers) & (numbers > domain.lower) & (numbers < domain.upper)):
+            numbers = numbers_in(value)
+            if numbers is None or not np.all(
+                np.isfinite(numbers) & (numbers > domain.lower) & (numbers < domain.upper)
+            ):
                 advice = "" if isinstance(self.params[name], Parameter) else " (npvi.parameters.bounded allows others)"
                 allowed = "positive" if domain == POSITIVE_NUMBER else f"between {domain.lower:g} and {domain.upper:g}"
                 raise ValueError(f"{self._label}: {name} must be {allowed}, got {value!r}{advice}")
@@ -403,6 +451,13 @@ def check_mapping(params: Any) -> Mapping[str, Any]:
     if not isinstance(params, Mapping | None):
         raise TypeError(f"params must map names to numbers, got {params!r}")
     return {} if params is None else params
+
+
+def check_name(name: Any) -> str | None:
+    """The name of a function of the user's, or None for its own."""
+    if not isinstance(name, str | None):
+        raise TypeError(f"name must be text or None, got {name!r}")
+    return name
 
 
 def value_of(parameter: Any) -> Any:
@@ -421,11 +476,10 @@ def inside(parameter: Parameter) -> Any:
         return value if low <= value <= high else min(max(value, low), high)
     if np.ndim(value) == 0:  # whoever takes it says what is wrong with it
         return value
-    try:
-        values = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return value
-    return value if np.all((low <= values) & (values <= high)) else np.clip(values, low, high).tolist()
+    values = numbers_in(value)
+    return (
+        value if values is None or np.all((low <= values) & (values <= high)) else np.clip(values, low, high).tolist()
+    )
 
 
 def _exchanged(old: Any, new: Any) -> Any:

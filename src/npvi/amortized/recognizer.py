@@ -17,6 +17,7 @@ import numpy as np
 
 from npvi.amortized.guess import FEATURES
 from npvi.amortized.perceptron import Layers, apply
+from npvi.checks import check_path
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
 from npvi.runtime.fields import anything, each, items, maybe, number, record, text, whole
 from npvi.runtime.files import UnwritableError, replacing
@@ -156,6 +157,7 @@ class Recognizer:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recognizer:
         """Read what `save` wrote."""
+        check_path(path)
         try:
             with open(path, "rb") as opened:
                 return cls._read(opened, os.fspath(path))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 
+from npvi.checks import POSITIVE, check_number
 from npvi.parameters import Parametrised
 
 __all__ = ["SiteNetwork"]
@@ -58,5 +59,4 @@ class SiteNetwork(Parametrised):
                 continue
             if not (isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least):
                 raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")
-        if not (isinstance(self.learning_rate, Real) and 0.0 < float(self.learning_rate) < float("inf")):
-            raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
+        check_number(self.learning_rate, "learning_rate", POSITIVE)

@@ -24,7 +24,16 @@ from numpy.typing import NDArray
 
 from npvi.amortized.recognition import recognised
 from npvi.amortized.recognizer import Recognizer, exact_sites, pretrained
-from npvi.checks import NOT_NEGATIVE, as_numbers, check_count, check_jobs, check_number, generator, refuse_masked
+from npvi.checks import (
+    NOT_NEGATIVE,
+    as_numbers,
+    check_count,
+    check_jobs,
+    check_number,
+    check_path,
+    generator,
+    refuse_masked,
+)
 from npvi.graph import build_graph
 from npvi.inference import Data, MeanFunction, SparseFactors
 from npvi.inference.solver import SolverLog
@@ -105,6 +114,7 @@ def stream_posterior(
     if check_count(tile, "tile") < 10 * n_neighbors:
         raise ValueError(f"tile must have at least ten times n_neighbors rows, {10 * n_neighbors}; got {tile}")
     check_jobs(n_jobs)
+    check_path(folder, "folder", optional=True)
     if folder is not None and not Path(folder).is_dir():
         raise ValueError(f"folder must be a folder that is there, got {os.fspath(folder)!r}")
     model = _Model(covariance, float(nugget), noise, _network(network, noise, len(names)), n_neighbors)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from npvi.checks import check_count, check_seed
+from npvi.checks import check_count, check_path, check_seed
 from npvi.diagnostics import advice
 from npvi.diagnostics.kernel_range import KernelRange, range_of
 from npvi.diagnostics.means import Means
@@ -83,6 +83,7 @@ class Diagnosis:
         -------
         matplotlib.figure.Figure
         """
+        check_path(path, optional=True)
         from npvi.diagnostics.picture import draw
 
         figure = draw(self)

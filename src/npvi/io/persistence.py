@@ -82,6 +82,8 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = N
     True
     """
     check_path(path)
+    if not isinstance(custom, Mapping | None):
+        raise TypeError(f"custom must map names to functions, or be None; got {custom!r}")
     metadata, arrays = model_file.read(path)
     with _blaming(path):
         check_metadata(metadata)

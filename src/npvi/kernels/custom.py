@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from npvi.kernels.base import Kernel
-from npvi.parameters import OwnParameters, check_mapping
+from npvi.parameters import OwnParameters, check_mapping, check_name
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["Custom"]
@@ -55,7 +55,7 @@ class Custom(OwnParameters, Kernel):
             params, name = None, params
         self.function = function
         self.params = check_mapping(params)
-        self.name = name
+        self.name = check_name(name)
 
     def __call__(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return self.function(x, z, **self.plain_params())

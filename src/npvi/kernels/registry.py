@@ -7,6 +7,7 @@ from typing import Any
 from npvi.kernels import families
 from npvi.kernels.base import Kernel
 from npvi.kernels.custom import Custom
+from npvi.parameters import check_kinds
 from npvi.runtime.catalogue import import_all
 
 __all__ = ["KERNELS", "as_kernel"]
@@ -23,6 +24,7 @@ def as_kernel(obj: Any) -> Kernel:
     """
     choices = ", ".join(repr(name) for name in sorted(KERNELS))
     if isinstance(obj, Kernel):
+        check_kinds(obj)
         return obj
     if isinstance(obj, str):
         if obj not in KERNELS:

@@ -47,6 +47,8 @@ def unwrapped(obj: Parametrised, prefix: str) -> tuple[Any, dict[str, Parameter]
         elif isinstance(value, Parametrised):
             plain[name], more = unwrapped(value, f"{prefix}__{name}")
             said.update(more)
+        elif name not in obj.static and np.asarray(value).dtype == object:  # whole numbers beyond 64 bits
+            plain[name] = np.asarray(value, dtype=np.float64).tolist()
     return (obj.replace(**plain) if plain else clone(obj)), said
 
 

@@ -11,7 +11,7 @@ from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
-from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised, check_positive
+from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised, check_positive, numbers_in
 from npvi.runtime.lazy import jax
 
 __all__ = ["Likelihood"]
@@ -195,7 +195,7 @@ class Likelihood(Parametrised):
     def validate(self) -> None:
         """Raise ValueError where a parameter is not allowed."""
         for name, value in self.get_params(deep=False).items():
-            if name == "link" and value not in self.links:
+            if name == "link" and not (isinstance(value, str) and value in self.links):
                 choices = ", ".join(repr(choice) for choice in self.links)
                 raise ValueError(f"{type(self).__name__}: link must be one of {choices}, got {value!r}")
             if name not in self.static:
@@ -274,12 +274,13 @@ def _check_domain(obj: Parametrised, name: str, domain: Interval) -> None:
         allowed += f" above {domain.lower:g}"
     elif np.isfinite(domain.upper):
         allowed += f" below {domain.upper:g}"
-    try:
-        values = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        values = np.array([])
-    good = values.size > 0 and np.all(np.isfinite(values) & (values > domain.lower) & (values < domain.upper))
-    if domain.increasing:
+    values = numbers_in(value)
+    good = (
+        values is not None
+        and values.size > 0
+        and np.all(np.isfinite(values) & (values > domain.lower) & (values < domain.upper))
+    )
+    if domain.increasing and values is not None:
         good = good and values.ndim == 1 and np.all(np.diff(values) > 0)
     if not good:
         raise ValueError(f"{type(obj).__name__}: {name} must be {allowed}, got {value!r}")

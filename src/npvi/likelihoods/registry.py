@@ -7,6 +7,7 @@ from typing import Any
 from npvi.likelihoods import families
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.custom import Custom
+from npvi.parameters import check_kinds
 from npvi.runtime.catalogue import import_all
 
 __all__ = ["LIKELIHOODS", "as_likelihood"]
@@ -23,6 +24,7 @@ def as_likelihood(obj: Any) -> Likelihood:
     """
     choices = ", ".join(repr(name) for name in sorted(LIKELIHOODS))
     if isinstance(obj, Likelihood):
+        check_kinds(obj)
         return obj
     if isinstance(obj, str):
         if obj not in LIKELIHOODS:

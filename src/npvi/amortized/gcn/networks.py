@@ -211,7 +211,7 @@ class GCN(GradientSettings):
         sizes = self.sizes
         if not (isinstance(sizes, list | tuple) and len(sizes) and all(map(is_count, sizes)) and sizes[-1] == 1):
             raise ValueError(f"sizes must be whole numbers from 1, one per layer and the last one 1; got {sizes!r}")
-        if self.layout not in LAYOUTS:
+        if not (isinstance(self.layout, str) and self.layout in LAYOUTS):
             raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}; got {self.layout!r}")
         super().validate()
 

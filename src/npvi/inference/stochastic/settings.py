@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from npvi.checks import POSITIVE, Kind, check_number, check_path
 from npvi.parameters import Parametrised
 
 if TYPE_CHECKING:
@@ -20,6 +19,9 @@ _RATES = {"adagrad": 0.2}
 _RATE = 0.05
 #: the paper's batches, and into how many an epoch is divided at most
 _BATCH, _STEPS = 50, 128
+#: nobody has as many of anything, and compiled code counts in 32 bits
+_MANY = 2**31
+_SHARE = Kind("a share of the rows, from 0 to less than 1", lambda value: 0.0 <= value < 1.0)
 
 
 class GradientSettings(Parametrised):
@@ -57,6 +59,7 @@ class GradientSettings(Parametrised):
         self.samples = samples
         self.validation = validation
         self.patience = patience
+        check_path(checkpoint, "checkpoint", optional=True)
         # as text, which a model file can hold
         self.checkpoint = None if checkpoint is None else os.fspath(checkpoint)
 
@@ -71,15 +74,13 @@ class GradientSettings(Parametrised):
             names = ", ".join(map(repr, OPTIMIZERS))
             raise ValueError(f"optimizer must be one of {names}, or an optimiser of optax; got {self.optimizer!r}")
         rate = self.learning_rate
-        fine = self._left_out("learning_rate") or (isinstance(rate, Real) and 0.0 < float(rate) < np.inf)
-        if known and not fine:
-            raise ValueError(f"learning_rate must be a positive number, got {rate!r}")
+        if known and not self._left_out("learning_rate"):
+            check_number(rate, "learning_rate", POSITIVE)
         for name in ("batch_size", "epochs", "samples", "patience"):
             value = getattr(self, name)
             if not (self._left_out(name) or is_count(value)):
-                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
-        if not (isinstance(self.validation, Real) and 0.0 <= float(self.validation) < 1.0):
-            raise ValueError(f"validation must be a share of the rows, from 0 to less than 1; got {self.validation!r}")
+                raise ValueError(f"{name} must be a whole number from 1, and below 2**31; got {value!r}")
+        check_number(self.validation, "validation", _SHARE)
 
     def _left_out(self, name: str) -> bool:
         return name in self.optional and getattr(self, name) is None
@@ -143,6 +144,7 @@ class SGD(GradientSettings):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import npvi
     >>> X = np.linspace(0.0, 1.0, 100)[:, None]
     >>> settings = SGD(optimizer="adam", learning_rate=0.05, epochs=300)
@@ -197,9 +199,9 @@ class SGD(GradientSettings):
 
 
 def is_count(value: Any) -> bool:
-    """Whether it is a whole number from 1.
+    """Whether it is a whole number from 1, and below 2³¹.
 
     >>> is_count(3), is_count(True), is_count(0)
     (True, False, False)
     """
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    return isinstance(value, Integral) and not isinstance(value, bool) and 1 <= int(value) < _MANY

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from npvi.checks import is_number
 from npvi.kernels.stationary import Stationary, safe_sqrt
 from npvi.runtime.lazy import jax, jnp
 
@@ -118,7 +119,7 @@ class Matern(Stationary, name="matern", about="smoothness learned"):
 
     def validate(self, n_inputs: int) -> None:
         super().validate(n_inputs)
-        if self.smoothness is not None and self.smoothness not in SMOOTHNESS:
+        if self.smoothness is not None and not (is_number(self.smoothness) and self.smoothness in SMOOTHNESS):
             choices = ", ".join(map(str, SMOOTHNESS))
             raise ValueError(f"Matern: smoothness must be one of {choices}, or None; got {self.smoothness!r}")
 

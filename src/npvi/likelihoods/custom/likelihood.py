@@ -12,7 +12,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.custom import marginals, sums
 from npvi.likelihoods.families.scales import spread
 from npvi.likelihoods.support import BINARY, COUNTS, POSITIVE, REAL, UNIT, Support
-from npvi.parameters import OwnParameters, check_mapping
+from npvi.parameters import OwnParameters, check_mapping, check_name
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["SUPPORTS", "Custom"]
@@ -78,8 +78,10 @@ class Custom(OwnParameters, Likelihood):
         self.function = log_prob
         self.params = check_mapping(params)
         self.support = _as_support(support)
-        self.log_concave = log_concave
-        self.name = name
+        if not isinstance(log_concave, bool | np.bool_):
+            raise ValueError(f"log_concave must be True or False, got {log_concave!r}")
+        self.log_concave = bool(log_concave)
+        self.name = check_name(name)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         support = self.support.name if SUPPORTS.get(self.support.name) == self.support else self.support
@@ -186,7 +188,7 @@ _USUAL: dict[str, list[float]] = {
 def _as_support(support: Any) -> Support:
     if isinstance(support, Support):
         return support
-    if support not in SUPPORTS:
+    if not (isinstance(support, str) and support in SUPPORTS):
         choices = ", ".join(repr(name) for name in SUPPORTS)
         raise ValueError(f"support must be one of {choices}, or a Support; got {support!r}")
     return SUPPORTS[support]

@@ -79,7 +79,7 @@ class GradientSettings(Parametrised):
         for name in ("batch_size", "epochs", "samples", "patience"):
             value = getattr(self, name)
             if not (self._left_out(name) or is_count(value)):
-                raise ValueError(f"{name} must be a whole number from 1, and below 2**31; got {value!r}")
+                raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
         check_number(self.validation, "validation", _SHARE)
 
     def _left_out(self, name: str) -> bool:

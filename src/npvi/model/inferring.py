@@ -179,7 +179,9 @@ def _wrong(fit: Any, prior: Any, data: Data) -> str:
     if mean.ndim > 1:  # of several labels, whose probabilities are finite whatever f is
         return ""
     variance = fit.variance  # what isn't known of the coefficients included
-    highest = np.array([np.argmax(mean + 0.5 * variance)])  # where the mean of exp f is largest
+    # of the rows that were observed the one where the mean of exp f is largest
+    size = mean + 0.5 * variance
+    highest = np.array([np.argmax(size if data.weight is None else np.where(data.weight > 0.0, size, -np.inf))])
     row = {name: values[highest] for name, values in data.row.items()}
     with np.errstate(all="ignore"):
         try:  # as of a new row there, whose nugget is its own

@@ -183,7 +183,7 @@ def test_interrupted_demo(npvi, monkeypatch, tmp_path):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("npvi.demo.survey.run_demo", interrupt)
+    monkeypatch.setattr("npvi.demo.run_demo", interrupt)
     done = npvi("demo --output {tmp}/demo.png")
     assert done.exit_code == 130
     assert "npvi demo: interrupted" in done.stderr

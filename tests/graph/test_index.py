@@ -48,7 +48,7 @@ def test_errors():
         index.query(np.zeros((1, 3)), 1)
     with pytest.raises(ValueError, match=r"k is 5 but there are 4 points: choose k between 1 and 4"):
         index.query(np.zeros((1, 2)), 5)
-    with pytest.raises(TypeError, match=r"k is 1\.0 but must be a whole number"):
+    with pytest.raises(ValueError, match=r"k must be a whole number of at least 1, got 1\.0"):
         index.query(np.zeros((1, 2)), 1.0)
-    with pytest.raises(ValueError, match=r"Z has NaN or infinite values in 1 of 2 rows \(row 1\)"):
+    with pytest.raises(ValueError, match=r"Input Z contains NaN or infinity in 1 of 2 rows \(rows 1\)"):
         index.query([[0, 0], [0, np.nan]], 1)

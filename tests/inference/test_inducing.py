@@ -469,7 +469,7 @@ def test_the_papers_grid():
         ({"prior": "fitc", "method": "npvi-nn"}, "prior='fitc' goes with method='full' or 'npvi'"),
         ({"prior": "fitc", "n_inducing": 0}, "n_inducing must be a whole number of at least 1, got 0"),
         ({"prior": "fitc", "n_inducing": 2.5}, "n_inducing must be a whole number"),
-        ({"prior": "fitc", "inducing": "grid"}, "inducing must be 'kmeans', 'random' or an array"),
+        ({"prior": "fitc", "inducing": "grid"}, "inducing must be one of 'kmeans', 'random', or an array"),
         ({"prior": "fitc", "inducing": np.ones((4, 3))}, r"inducing has shape \(4, 3\), but .* 2 columns"),
     ],
 )

@@ -482,6 +482,7 @@ def test_rows_without_weight_do_not_say_what_is_far():
     np.testing.assert_allclose(found[0], found[1], rtol=0.2)
 
 
+@pytest.mark.filterwarnings("ignore:the fit did not converge")  # at shapes of 10⁶ rounding has the last word
 @pytest.mark.parametrize(("noise", "name"), [(likelihoods.Weibull(), "shape"), (likelihoods.Beta(), "concentration")])
 def test_noise_that_runs_away_is_said_to_be_at_its_bound(noise, name):
     """Responses without noise."""

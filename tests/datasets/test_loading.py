@@ -114,7 +114,7 @@ def test_where_the_folder_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("NPVI_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"no file .*modis_lst\.parquet.*`npvi data modis` says where"):
         load("modis")
-    with pytest.raises(ValueError, match=r"one of bird_counts, .*, modis, got 'birds'"):
+    with pytest.raises(ValueError, match=r"one of 'bird_counts', .*, 'modis'; got 'birds'"):
         load("birds")
 
 

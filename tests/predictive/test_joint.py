@@ -369,7 +369,7 @@ def test_what_covariances_need():
     dist = GPRegressor(Gaussian(0.1), Matern32(length_scale=0.4), learn=False).fit(X, y).predict_dist(Z)
     with pytest.raises(ValueError, match="one row for each of 30"):
         dist.joint_covariance(np.ones(30))
-    with pytest.raises(ValueError, match="of must be 'response' or 'mean'"):
+    with pytest.raises(ValueError, match="of must be one of 'response', 'mean'; got"):
         dist.total(of="f")
     bare = Predictive(Gaussian(0.1), np.zeros(10_001), np.ones(10_001))
     with pytest.raises(ValueError, match=r"10001 rows would be a matrix of 0\.8 GB.*latent_total"):

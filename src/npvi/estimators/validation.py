@@ -53,7 +53,7 @@ def check_column(y: Any, name: str) -> NDArray:
     refuse_no_column(y, name)
     if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
         y = np.array(y, dtype=object)  # numbers among words would become words
-    elif np.iscomplexobj(y):
+    elif np.asarray(y).dtype.kind == "c":
         refuse_not_real(np.asarray(y), name)
     y = column_or_1d(y, warn=True)
     check_finite(np.where(_is_there(y), 0.0, np.nan), name)

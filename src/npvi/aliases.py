@@ -57,6 +57,7 @@ MOVED = {
     "npvi.inference.softmax_learning": "npvi.learning.softmax",
     "npvi.inference.starting": "npvi.learning.start",
     "npvi.kernels.compiled": "npvi.kernels.fast",
+    "npvi.kernels.composition": "npvi.kernels.base",
     "npvi.likelihoods.custom_marginals": "npvi.likelihoods.custom.marginals",
     "npvi.likelihoods.custom_sums": "npvi.likelihoods.custom.sums",
     "npvi.likelihoods.softmax_integrals": "npvi.likelihoods.integrals.softmax",

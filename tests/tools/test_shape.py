@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,12 @@ def test_chain_and_cycles(tree):
     hidden = ["toy.a.deep.thing", "toy.a.one", "toy.a.two"]
     assert shape.cycles(tree.graph(functions=True)) == [hidden, ["toy.cli", "toy.cli.run"]]
     assert shape.cycles(tree.graph(functions=True, except_in="toy.cli")) == [hidden]
+
+
+def test_this_tree_has_no_cycle():
+    tree = shape.read_tree(Path(__file__).parents[2] / "src")
+    assert shape.cycles(tree.graph()) == []
+    assert shape.cycles(tree.graph(functions=True, except_in="npvi.cli")) == []
 
 
 def test_doors(tree):

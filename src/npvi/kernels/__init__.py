@@ -1,7 +1,6 @@
 """Covariance functions: one formula for one pair of points each, in JAX."""
 
-from npvi.kernels.base import Kernel, Part
-from npvi.kernels.composition import Product, Scaled, Sum
+from npvi.kernels.base import Kernel, Part, Product, Scaled, Sum
 from npvi.kernels.custom import Custom
 from npvi.kernels.evaluation import diagonal, evaluate, evaluate_distances, matrix
 from npvi.kernels.families.linear import Constant, Linear

@@ -18,21 +18,24 @@ from npvi.amortized.inference import train_on
 from npvi.amortized.local import pieces_by_sparse_solves, recognise_locally
 from npvi.amortized.patches import make_patches
 from npvi.amortized.settings import SiteNetwork
+from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction, SparseFactors, fit_posterior
+from npvi.inference import Data, SparseFactors, fit_posterior
 from npvi.kernels import Matern32
 from npvi.likelihoods import Poisson
 from npvi.priors import NNGP
 from npvi.runtime.parallel import threads
 
 
-def problem(n: int) -> tuple[Data, MeanFunction]:
+def problem(n: int) -> tuple[Data, Stack]:
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(n, 2)) * np.sqrt(n / 1000.0)
     graph = build_graph(X, 10, order="random").packed()
     prior = NNGP(Matern32(0.3, 1.0), 0.05, X[graph.order], graph)
     f = prior.root.solve(rng.standard_normal(n))
-    return Data(Poisson(), rng.poisson(np.exp(f)).astype(np.float64)), MeanFunction(prior, np.zeros((n, 0)))
+    return Data(Poisson(), rng.poisson(np.exp(f)).astype(np.float64)), Stack(
+        Process(prior), Coefficients(np.zeros((n, 0)))
+    )
 
 
 def timed(function, repeats: int = 2) -> tuple[float, float, object]:
@@ -48,22 +51,22 @@ def timed(function, repeats: int = 2) -> tuple[float, float, object]:
 def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 20_000
     print(f"devices {jax.devices()}, {n} points")
-    data, mean_function = problem(n)
+    data, stack = problem(n)
     rows = []
     with threads(None):
-        first, training, recognizer = timed(lambda: train_on(data, mean_function, SiteNetwork(), 0))
+        first, training, recognizer = timed(lambda: train_on(data, stack, SiteNetwork(), 0))
         rows.append(("training", jax.default_backend(), first - training, training, ""))
-        first, seconds, fit = timed(lambda: recognise_locally(recognizer, data, mean_function))
+        first, seconds, fit = timed(lambda: recognise_locally(recognizer, data, stack))
         rows.append(("applying", jax.default_backend(), first - seconds, seconds, f"{n / seconds:.0f}"))
         print({name: fit.info[name] for name in ("points_per_second", "applicability", "pieces", "device")})
     rates = []
     if jax.default_backend() != "cpu":
-        layout = make_patches(mean_function.prior.X, mean_function.prior.graph, 2048, 1024)
+        layout = make_patches(stack.prior.X, stack.prior.graph, 2048, 1024)
         few = layout._replace(**{name: part[:60] for name, part in layout._asdict().items()})
         points = int(few.core.sum())
         for count in (2, None):
             with threads(count):
-                _, seconds, _ = timed(lambda: pieces_by_sparse_solves(recognizer, data, mean_function, few), 1)
+                _, seconds, _ = timed(lambda: pieces_by_sparse_solves(recognizer, data, stack, few), 1)
             rates.append(points / seconds)
             rows.append((f"applying, {count or 'all'} cores", "cpu", 0.0, seconds, f"{points / seconds:.0f}"))
         print(
@@ -73,7 +76,7 @@ def main() -> None:
     show("recognised posterior", ["what", "device", "compilation s", "s", "points per second"], rows)
     if n <= 200_000:
         with threads(None):
-            best = fit_posterior(SparseFactors(mean_function.prior), mean_function.prior, data, mean_function)
+            best = fit_posterior(SparseFactors(stack.prior), stack.prior, data, stack)
         print(f"gap {(best.elbo - fit.elbo) / n:.5f} nats per point")
 
 

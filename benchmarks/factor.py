@@ -10,11 +10,12 @@ import time
 import numpy as np
 
 from benchmarks.common import show
+from npvi.components import ProcessPrecision
 from npvi.graph import build_graph
-from npvi.inference.solver import PrecisionSolver, classical
 from npvi.kernels import RBF, Matern12, Matern32
 from npvi.linalg import conjugate_gradients
 from npvi.priors import NNGP
+from npvi.priors.nngp import classical
 
 _N = 6000
 _KERNELS = {"exponential": (Matern12, 1e-6), "Matérn-3/2": (Matern32, 1e-5), "RBF": (RBF, 1e-4)}
@@ -62,7 +63,7 @@ def _points(rng: np.random.Generator, layout: str, d: int) -> np.ndarray:
 
 
 def _case(prior: NNGP, w: np.ndarray, rhs: np.ndarray) -> dict:
-    solver = PrecisionSolver(prior, w)
+    solver = ProcessPrecision(prior, w)
     prior.lower_half  # noqa: B018  the sweep needs it in any case
     started = time.perf_counter()
     _, factor = solver._build(solver._first_route())

@@ -16,7 +16,8 @@ import npvi
 from benchmarks.common import load, show
 from npvi.amortized.gcn.fit import HeldOut, fit_gcn
 from npvi.amortized.gcn.networks import GCN
-from npvi.inference import Data, MeanFunction
+from npvi.components import Process, Stack
+from npvi.inference import Data
 from npvi.inference.stochastic.certificate import bound
 
 _SEEDS = (0, 1, 2)
@@ -95,14 +96,14 @@ def _trained(name: str, data: dict[str, np.ndarray], layout: str, seed: int) -> 
     """Numbers of one training; the epoch that predicts the validation rows best is the one that counts."""
     model = _optimum(name, data, 10, seed)
     prior, seen, n = model.prior_, model.data_, len(model.data_.y)
-    mean_function = MeanFunction(prior, np.zeros((n, 0)))
+    stack = Stack(Process(prior))
     validation = HeldOut(data["X_val"], np.zeros((len(data["y_val"]), 0)), Data(seen.likelihood, data["y_val"]))
-    fit = fit_gcn(prior, seen, mean_function, GCN(layout=layout, epochs=_EPOCHS), held_out=validation, seed=seed)
+    fit = fit_gcn(prior, seen, stack, GCN(layout=layout, epochs=_EPOCHS), held_out=validation, seed=seed)
     other = copy.copy(model)
     other.fitted_ = replace(model.fitted_, posterior=fit.posterior)
     best, q = model.posterior_, fit.posterior
-    with_mean = bound(prior, seen, mean_function, q.mean, best.factor)
-    with_factor = bound(prior, seen, mean_function, best.mean, q.factor)
+    with_mean = bound(prior, seen, stack, q.mean, best.factor)
+    with_factor = bound(prior, seen, stack, best.mean, q.factor)
     scores = np.array(fit.info["evaluation"])
     near = int(np.argmax(scores <= scores.min() + 0.01)) + 1
     return (
@@ -124,10 +125,10 @@ def _costs() -> None:
     for K in (10, 20, 40):
         model = _optimum("precipitation", data, K, 0)
         prior, n = model.prior_, len(model.data_.y)
-        mean_function = MeanFunction(prior, np.zeros((n, 0)))
+        stack = Stack(Process(prior))
         costs, compiled = {}, {}
         for layout, epochs in (("random", 4), ("patches", 16)):
-            fit = fit_gcn(prior, model.data_, mean_function, GCN(layout=layout, epochs=epochs))
+            fit = fit_gcn(prior, model.data_, stack, GCN(layout=layout, epochs=epochs))
             seconds = np.diff(fit.info["epoch_seconds"], prepend=0.0)
             costs[layout] = float(seconds[1:].min()) / n
             compiled[layout] = float(seconds[0] - seconds[1:].min())

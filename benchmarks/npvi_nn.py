@@ -26,7 +26,8 @@ from npvi.amortized.local import recognise_locally
 from npvi.amortized.recognition import recognise
 from npvi.amortized.recognizer import exact_sites, pretrained
 from npvi.amortized.settings import SiteNetwork
-from npvi.inference import Data, MeanFunction
+from npvi.components import Coefficients, Process, Stack
+from npvi.inference import Data
 from npvi.kernels import RBF
 from npvi.likelihoods import Bernoulli, LogNormal, Poisson
 from npvi.runtime.parallel import threads
@@ -45,10 +46,10 @@ def estimator(likelihood: Any, kernel: Any, nugget: float, seed: int, **more: An
     return npvi.GPRegressor(likelihood, kernel=kernel, nugget=nugget, **settings, **more)
 
 
-def optimum(model: npvi.GPRegressor, X: np.ndarray, y: np.ndarray) -> tuple[Any, Data, MeanFunction]:
+def optimum(model: npvi.GPRegressor, X: np.ndarray, y: np.ndarray) -> tuple[Any, Data, Stack]:
     """The model fitted by the closed form, and its data and prior for networks."""
     fitted = model.set_params(method="npvi").fit(X, y)
-    return fitted, fitted.data_, MeanFunction(fitted.prior_, fitted.basis_)
+    return fitted, fitted.data_, Stack(Process(fitted.prior_), Coefficients(fitted.basis_))
 
 
 def gaps() -> None:
@@ -61,21 +62,21 @@ def gaps() -> None:
         for rounds in (None,) if exact_sites(likelihood) else (None, 3):
             found = []
             for seed in _SEEDS:
-                fitted, data, mean_function = optimum(estimator(likelihood, kernel, nugget, seed), X, y)
+                fitted, data, stack = optimum(estimator(likelihood, kernel, nugget, seed), X, y)
                 with threads(None):
-                    sweep = best(partial(mean_function.prior.lower_half.sweep, fitted.posterior_.site_precision), 10)
+                    sweep = best(partial(stack.prior.lower_half.sweep, fitted.posterior_.site_precision), 10)
                     recognizer, seconds = None, 0.0
                     if not exact_sites(likelihood):
                         settings = SiteNetwork(rounds)
-                        recognizer = train_on(data, mean_function, settings, seed)
-                        seconds = best(partial(train_on, data, mean_function, settings, seed), 10)
+                        recognizer = train_on(data, stack, settings, seed)
+                        seconds = best(partial(train_on, data, stack, settings, seed), 10)
                     fits = {
-                        "cg": recognise(recognizer, data, mean_function),
-                        "local": recognise_locally(recognizer, data, mean_function),
-                        "refined": recognise(recognizer, data, mean_function, refine=1),
+                        "cg": recognise(recognizer, data, stack),
+                        "local": recognise_locally(recognizer, data, stack),
+                        "refined": recognise(recognizer, data, stack, refine=1),
                     }
                     started = time.perf_counter()
-                    recognise(recognizer, data, mean_function)
+                    recognise(recognizer, data, stack)
                     apply = time.perf_counter() - started
                 score = -fitted.log_score(arrays["X_test"], arrays["y_test"])
                 fitted.fitted_ = replace(fitted.fitted_, posterior=fits["cg"].posterior)
@@ -113,7 +114,7 @@ def reuse() -> None:
     for rounds in (0, 3):
         table = []
         for seed in _SEEDS:
-            fitted, data, mean_function = optimum(estimator(likelihood, kernel, nugget, seed), X, y)
+            fitted, data, stack = optimum(estimator(likelihood, kernel, nugget, seed), X, y)
             west = X[:, 0] < np.median(X[:, 0])
             tree = patches(X, 10**9)[0]
             tenth = np.concatenate([tree[k : k + 256] for k in range(0, len(tree), 2560)])
@@ -122,7 +123,7 @@ def reuse() -> None:
                 model = estimator(likelihood, kernel, nugget, seed)
                 recognizer = npvi.fit_network(model, X[part], y[part], rounds=rounds)
                 with threads(None):
-                    fit = recognise(recognizer, data, mean_function)
+                    fit = recognise(recognizer, data, stack)
                 line.append((fitted.elbo_ - fit.elbo) / len(y))
             table.append(line)
         mean = np.mean(table, axis=0)
@@ -163,7 +164,7 @@ def species() -> None:
             ("presence", Bernoulli(), (counts > 0).astype(float), RBF(0.5, 5.0), 0.5),
         ]
         for kind, likelihood, y, prior, own_nugget in cases:
-            fitted, data, mean_function = optimum(estimator(likelihood, prior, own_nugget, 0), X[train], y[train])
+            fitted, data, stack = optimum(estimator(likelihood, prior, own_nugget, 0), X[train], y[train])
             score = -fitted.log_score(X[test], y[test])
             cells: list[Any] = []
             with threads(None):
@@ -171,7 +172,7 @@ def species() -> None:
                     if network is None:
                         cells += ["", ""]
                         continue
-                    plain, swept = (recognise(network, data, mean_function, refine=k) for k in (0, 1))
+                    plain, swept = (recognise(network, data, stack, refine=k) for k in (0, 1))
                     cells.append(f"{(fitted.elbo_ - plain.elbo) / len(train):.4f}")
                     fitted.fitted_ = replace(fitted.fitted_, posterior=swept.posterior)
                     off = -fitted.log_score(X[test], y[test]) - score
@@ -200,7 +201,7 @@ def flights() -> None:
     # gamma noise, because log-normal noise needs no network
     model = estimator(npvi.likelihoods.Gamma(20.0), RBF(0.5, 1.0), 0.1, 0)
     started = time.perf_counter()
-    fitted, data, mean_function = optimum(model, X, y)
+    fitted, data, stack = optimum(model, X, y)
     laps = fitted.fit_info_["seconds"]
     part = np.random.default_rng(0).permutation(len(y))[: len(y) // 10]
     with threads(None):
@@ -211,7 +212,7 @@ def flights() -> None:
         recognizer = npvi.fit_network(trained_on, X[tenth], y[tenth], points=2048)
         training = time.perf_counter() - started
         started = time.perf_counter()
-        fit = recognise(recognizer, data, mean_function)
+        fit = recognise(recognizer, data, stack)
         applying = time.perf_counter() - started
     rows.append(("trained on 10 %", training, ""))
     rows.append(("applied to all", applying, f"gap {(fitted.elbo_ - fit.elbo) / len(y):.5f}"))

@@ -11,9 +11,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import best, load, show
+from npvi.components import Process, ProcessPrecision, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction, SparseFactors, fit_posterior
-from npvi.inference.solver import PrecisionSolver
+from npvi.inference import Data, SparseFactors, fit_posterior
 from npvi.kernels import RBF
 from npvi.likelihoods import LogNormal
 from npvi.linalg import lower_half
@@ -36,7 +36,7 @@ def main() -> None:
 
         def fit(graph=graph, points=points, response=response, likelihood=likelihood):
             prior = NNGP(RBF(0.1, 1.0), 0.1, points, graph)
-            mean = MeanFunction(prior, np.empty((len(points), 0)))
+            mean = Stack(Process(prior))
             return fit_posterior(SparseFactors(prior), prior, Data(likelihood, response), mean)
 
         fit()
@@ -55,7 +55,7 @@ def main() -> None:
                 best(lambda points=points, graph=graph: NNGP(RBF(0.1, 1.0), 0.1, points, graph), 3),
                 best(lambda prior=prior: lower_half(prior.root), 3),
                 sweep,
-                best(lambda prior=prior, w=w, rhs=rhs: PrecisionSolver(prior, w).solve(rhs), 3),
+                best(lambda prior=prior, w=w, rhs=rhs: ProcessPrecision(prior, w).solve(rhs), 3),
                 whole,
             )
         )

@@ -21,8 +21,9 @@ from npvi.amortized.recognizer import pretrained
 from npvi.amortized.settings import SiteNetwork
 from npvi.amortized.simulation import FAMILIES, Simulated, simulate
 from npvi.amortized.verdicts import Distance, distance
+from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
-from npvi.inference import AllCovariances, Data, MeanFunction, fit_posterior
+from npvi.inference import AllCovariances, Data, fit_posterior
 from npvi.kernels import RBF, Kernel, Matern12, Matern32, Matern52
 from npvi.likelihoods import Bernoulli, Likelihood, NegativeBinomial, Poisson
 from npvi.priors import NNGP
@@ -88,7 +89,7 @@ def judged(one: Simulated, network: str, seed: int = 0) -> Judged:
     fit = recognise(recognizer, *one)
     found = fit.info["applicability"]
     seconds = time.perf_counter() - started - found["seconds"]
-    full = fit_posterior(AllCovariances(one.mean_function.prior), one.mean_function.prior, *one)
+    full = fit_posterior(AllCovariances(one.stack.prior), one.stack.prior, *one)
     return Judged(found["verdict"], found, distance(fit.posterior, full.posterior), seconds)
 
 
@@ -129,7 +130,7 @@ def _surface(kernel: Kernel, nugget: float, n: int, seed: int) -> tuple[np.rando
 def _simulated(kernel: Kernel, nugget: float, likelihood: Likelihood, X: np.ndarray, y: np.ndarray) -> Simulated:
     graph = build_graph(X, 10)
     prior = NNGP(kernel, nugget, X[graph.order], graph)
-    return Simulated(Data(likelihood, y[graph.order]), MeanFunction(prior, np.ones((len(y), 1))))
+    return Simulated(Data(likelihood, y[graph.order]), Stack(Process(prior), Coefficients(np.ones((len(y), 1)))))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ from npvi.amortized.gcn.bound import Parameters, apply_networks, loss, network_b
 from npvi.amortized.gcn.fit import HeldOut, fit_gcn
 from npvi.amortized.gcn.layout import each_once, patch_layout, random_layout
 from npvi.amortized.gcn.networks import GCN, initial_networks
+from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction
+from npvi.inference import Data
 from npvi.inference.stochastic.certificate import bound
 from npvi.kernels import Linear, Matern32
 from npvi.likelihoods import LogNormal, Poisson, StudentT
@@ -84,7 +85,7 @@ class Case:
         self.weight = rng.choice([0.0, 0.5, 1.0, 2.0], n)
         self.data = Data(LogNormal(VARIANCE), self.y, {}, self.weight)
         self.observations = oracle.lognormal(self.y, VARIANCE, self.weight)
-        self.mean_function = MeanFunction(self.prior, rng.standard_normal((n, columns)), np.full(columns, 0.7))
+        self.stack = Stack(Process(self.prior), Coefficients(rng.standard_normal((n, columns)), np.full(columns, 0.7)))
         self.coefficients = rng.standard_normal(columns)
 
     def parameters(self, sizes=(6, 4, 1)):
@@ -94,13 +95,13 @@ class Case:
         """The bound per point, as a function of the parameters."""
         mean, L = dense_posterior(parameters.networks, self.covariance, self.parents, self.y)
         beta = np.asarray(parameters.coefficients, dtype=float)
-        value = dense_bound(self.observations, self.P, self.logdet, mean, L, self.mean_function.basis @ beta)
+        value = dense_bound(self.observations, self.P, self.logdet, mean, L, self.stack.linear.basis @ beta)
         return (value - 0.35 * beta @ beta) / len(mean)
 
     def estimate(self, **settings):
         settings = GCN(**{"samples": None, **settings})
         n = len(self.y)
-        estimate = network_bound(self.prior, self.data, self.mean_function, settings)
+        estimate = network_bound(self.prior, self.data, self.stack, settings)
         per_batch = settings.batch(n) if settings.layout == "random" else 1
         return estimate, each_once(len(estimate.layout.nodes), per_batch)(KEY, None)
 
@@ -303,7 +304,7 @@ def test_a_fit_and_its_bound():
     case = Case(150, 6, columns=1)
     seen = []
     settings = GCN(epochs=40, batch_size=32)
-    fit = fit_gcn(case.prior, case.data, case.mean_function, settings, seed=1, progress=seen.append)
+    fit = fit_gcn(case.prior, case.data, case.stack, settings, seed=1, progress=seen.append)
     info = fit.info
     assert (info["epochs"], info["steps"], info["outcome"]) == (40, 200, "finished")
     assert len(seen) == 40
@@ -311,7 +312,7 @@ def test_a_fit_and_its_bound():
     assert np.mean(info["elbo_estimate"][-5:]) > np.mean(info["elbo_estimate"][:5])
     L = oracle.dense_triangular(fit.posterior.factor)
     mean = fit.posterior.mean
-    H, precision = case.mean_function.basis, case.mean_function.precision
+    H, precision = case.stack.linear.basis, case.stack.linear.precision
     beta = np.linalg.solve(H.T @ case.P @ H + np.diag(precision), H.T @ case.P @ mean)
     value = dense_bound(case.observations, case.P, case.logdet, mean - H @ beta, L, H @ beta)
     value += oracle.what_coefficients_add(case.P, H, precision, fit.trend)
@@ -334,9 +335,9 @@ def test_training_raises_the_bound_whatever_the_likelihood(likelihood, observe, 
     case = Case(60, 4)
     data = Data(likelihood, observe(np.sin(6.0 * case.X[:, 0]), np.random.default_rng(0)))
     settings = GCN(epochs=30, batch_size=20, sizes=(8, 1), samples=samples)
-    fit = fit_gcn(case.prior, data, case.mean_function, settings)
+    fit = fit_gcn(case.prior, data, case.stack, settings)
     before = initial_networks(0, (8, 1))
-    assert fit.elbo > bound(case.prior, data, case.mean_function, *apply_networks(before, case.prior, data))
+    assert fit.elbo > bound(case.prior, data, case.stack, *apply_networks(before, case.prior, data))
 
 
 def test_a_training_that_breaks_off_names_the_batch():
@@ -344,7 +345,7 @@ def test_a_training_that_breaks_off_names_the_batch():
     exposure = np.where(np.arange(60) == 7, 3.3e38, 1.0)  # times the first rates, more than single precision holds
     data = Data(Poisson(), np.round(case.y), {"exposure": exposure})
     with pytest.warns(TrainingStopped, match=r"in epoch 0 at batch \d, where the loss or its gradient is not finite"):
-        fit = fit_gcn(case.prior, data, case.mean_function, GCN(batch_size=20, sizes=(1,), samples=None))
+        fit = fit_gcn(case.prior, data, case.stack, GCN(batch_size=20, sizes=(1,), samples=None))
     assert fit.info["outcome"] == "not finite"
     assert np.isfinite(fit.elbo)
 
@@ -355,7 +356,7 @@ def test_networks_without_a_bound_are_refused(monkeypatch):
     monkeypatch.setattr(gcn_fit, "train", lambda *_, **__: Trained(astray, {}, 3, "finished"))
     data = Data(Poisson(), np.round(case.y))
     with pytest.raises(FloatingPointError, match=r"not finite after 3 epochs .* smaller learning_rate than 0\.1"):
-        fit_gcn(case.prior, data, case.mean_function)
+        fit_gcn(case.prior, data, case.stack)
 
 
 def test_rows_held_out_do_not_train_the_networks():
@@ -367,7 +368,7 @@ def test_rows_held_out_do_not_train_the_networks():
     for factor in (1.0, 1.001):
         y = case.y.copy()
         y[others] *= factor
-        fits.append(fit_gcn(case.prior, Data(LogNormal(VARIANCE), y, {}, case.weight), case.mean_function, settings))
+        fits.append(fit_gcn(case.prior, Data(LogNormal(VARIANCE), y, {}, case.weight), case.stack, settings))
     first, second = (fit.info for fit in fits)
     assert first["elbo_estimate"] == second["elbo_estimate"]
     assert first["evaluation"] != second["evaluation"]
@@ -384,21 +385,21 @@ def test_the_score_of_what_is_held_out():
     L = oracle.dense_triangular(factor)
     cross = oracle.matern32(Z, case.X, length_scale=LENGTH)
     B = np.linalg.solve(case.covariance, cross.T).T
-    H = case.mean_function.basis
+    H = case.stack.linear.basis
     beta = np.linalg.solve(H.T @ case.P @ H + 0.7, H.T @ case.P @ mean)
     m = B @ (mean - H @ beta) + basis @ beta
     v = 1.0 + NUGGET - np.sum(B * cross, axis=1) + np.sum((B @ L) ** 2, axis=1) + VARIANCE
     log_density = -np.log(y) - 0.5 * (np.log(2.0 * np.pi * v) + (np.log(y) - m) ** 2 / v)
     held_out = HeldOut(Z, basis, Data(LogNormal(VARIANCE), y, {}, weight))
-    score = held_out.score(case.prior, case.mean_function)(mean, factor)
+    score = held_out.score(case.prior, case.stack)(mean, factor)
     np.testing.assert_allclose(score, -np.sum(weight * log_density) / weight.sum(), rtol=1e-8)
 
 
 def test_patience_and_a_checkpoint(tmp_path):
     case = Case(40, 4)
     settings = GCN(epochs=2, batch_size=16, sizes=(1,), patience=3, checkpoint=tmp_path / "networks.checkpoint")
-    begun = fit_gcn(case.prior, case.data, case.mean_function, settings)
-    ended = fit_gcn(case.prior, case.data, case.mean_function, settings.replace(epochs=6))
+    begun = fit_gcn(case.prior, case.data, case.stack, settings)
+    ended = fit_gcn(case.prior, case.data, case.stack, settings.replace(epochs=6))
     assert ended.info["elbo_estimate"][:2] == begun.info["elbo_estimate"]
     assert ended.info["epochs"] == 6
     assert -ended.elbo / 40 == pytest.approx(min(ended.info["evaluation"]))

@@ -21,8 +21,9 @@ from npvi.amortized.recognition import recognise
 from npvi.amortized.recognizer import Recognizer, RecognizerError, pretrained
 from npvi.amortized.simulation import FAMILIES, simulate
 from npvi.amortized.whole import Whole
+from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction, SparseFactors, fit_posterior
+from npvi.inference import Data, SparseFactors, fit_posterior
 from npvi.kernels import RBF, Matern32
 from npvi.likelihoods import Bernoulli, Gamma, Gaussian, LogNormal, NegativeBinomial, Poisson, StudentT
 from npvi.priors import NNGP
@@ -38,11 +39,11 @@ def problem(n=800, likelihood=None, seed=0, scale=1.0, constant=False):
     f = prior.root.solve(rng.standard_normal(n)) + (1.0 if constant else 0.0)
     likelihood = likelihood or Poisson()
     basis = np.ones((n, 1)) if constant else np.zeros((n, 0))
-    return Data(likelihood, likelihood.sample(rng, f)), MeanFunction(prior, basis)
+    return Data(likelihood, likelihood.sample(rng, f)), Stack(Process(prior), Coefficients(basis))
 
 
-def optimum(data, mean_function):
-    return fit_posterior(SparseFactors(mean_function.prior), mean_function.prior, data, mean_function)
+def optimum(data, stack):
+    return fit_posterior(SparseFactors(stack.prior), stack.prior, data, stack)
 
 
 @pytest.fixture(scope="module")
@@ -57,41 +58,39 @@ def gap(best, fit, n):
 
 @pytest.mark.parametrize("constant", [False, True])
 def test_recognises_data_it_never_saw(trained, constant):
-    data, mean_function = problem(seed=1, constant=constant)
-    best = optimum(data, mean_function)
-    fit = recognise(trained, data, mean_function)
+    data, stack = problem(seed=1, constant=constant)
+    best = optimum(data, stack)
+    fit = recognise(trained, data, stack)
     assert -1e-9 < gap(best, fit, 800) < 5e-3
-    refined = recognise(trained, data, mean_function, refine=1)
+    refined = recognise(trained, data, stack, refine=1)
     assert gap(best, refined, 800) < min(1e-4, gap(best, fit, 800))
     assert fit.info["applicability"]["verdict"] == "trust"
     # the exact ELBO of (μ, L), by dense matrices
-    prior, posterior = mean_function.prior, fit.posterior
+    prior, posterior = stack.prior, fit.posterior
     L, P = posterior.factor.to_scipy().toarray(), prior.block(np.arange(800))
-    H = mean_function.basis
+    H = stack.linear.basis
     residual = posterior.mean - H @ fit.trend.coefficients
     value = data.expectations(posterior.mean, fit.variance).value.sum() + np.log(np.diag(L)).sum() + 400.0
     value -= 0.5 * (np.trace(P @ L @ L.T) + residual @ P @ residual + prior.logdet)
-    value += oracle.what_coefficients_add(P, H, mean_function.precision, fit.trend)
+    value += oracle.what_coefficients_add(P, H, stack.linear.precision, fit.trend)
     assert_allclose(fit.elbo, value, rtol=1e-8)
 
 
 def test_the_network_matters(trained):
     """Without corrections the guess is several times further from the optimum."""
-    data, mean_function = problem(seed=2)
-    best = optimum(data, mean_function)
+    data, stack = problem(seed=2)
+    best = optimum(data, stack)
     layers = [*trained.layers[:-1], (0 * trained.layers[-1][0], 0 * trained.layers[-1][1])]
     silent = Recognizer(**{**vars(trained), "layers": layers})
-    assert gap(best, recognise(silent, data, mean_function), 800) > 3 * gap(
-        best, recognise(trained, data, mean_function), 800
-    )
+    assert gap(best, recognise(silent, data, stack), 800) > 3 * gap(best, recognise(trained, data, stack), 800)
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(0.3), LogNormal(0.05)], ids=["gaussian", "lognormal"])
 @pytest.mark.parametrize("solve", ["cg", "local"])
 def test_exact_sites_need_no_network(likelihood, solve):
-    data, mean_function = problem(likelihood=likelihood)
-    best = optimum(data, mean_function)
-    fit = recognise(None, data, mean_function) if solve == "cg" else recognise_locally(None, data, mean_function)
+    data, stack = problem(likelihood=likelihood)
+    best = optimum(data, stack)
+    fit = recognise(None, data, stack) if solve == "cg" else recognise_locally(None, data, stack)
     assert_allclose(fit.elbo, best.elbo, rtol=1e-6)
     assert_allclose(fit.posterior.mean, best.posterior.mean, atol=1e-3)
 
@@ -102,28 +101,28 @@ def test_features_have_no_units():
         guess(Whole(*problem(300, StudentT(df=4.0, scale=0.5), scale=scale)), 2).features for scale in (1.0, 1000.0)
     )
     assert_allclose(one, other, rtol=1e-6, atol=1e-6)
-    data, mean_function = problem(300, StudentT(df=4.0, scale=0.5))
-    prior = mean_function.prior
+    data, stack = problem(300, StudentT(df=4.0, scale=0.5))
+    prior = stack.prior
     wide = NNGP(prior.kernel.replace(variance=2.0 * 49.0), 0.2 * 49.0, prior.X, prior.graph)
     scaled = Data(StudentT(df=4.0, scale=3.5), 7.0 * data.y)
-    features = guess(Whole(scaled, MeanFunction(wide, mean_function.basis)), 2).features
-    assert_allclose(features[:, 1:], guess(Whole(data, mean_function), 2).features[:, 1:], rtol=1e-4, atol=1e-4)
+    features = guess(Whole(scaled, Stack(Process(wide), Coefficients(stack.linear.basis))), 2).features
+    assert_allclose(features[:, 1:], guess(Whole(data, stack), 2).features[:, 1:], rtol=1e-4, atol=1e-4)
     assert features.shape == (300, len(FEATURES))
 
 
 @pytest.mark.parametrize("rounds", [0, 3])
 def test_any_number_of_rounds(rounds):
-    data, mean_function = problem(400, Bernoulli())
-    recognizer = train_recognizer(Bernoulli(), [examples(data, mean_function, rounds)], n_inputs=2, rounds=rounds)
-    fit = recognise(recognizer, data, mean_function)
-    assert gap(optimum(data, mean_function), fit, 400) < 5e-3
+    data, stack = problem(400, Bernoulli())
+    recognizer = train_recognizer(Bernoulli(), [examples(data, stack, rounds)], n_inputs=2, rounds=rounds)
+    fit = recognise(recognizer, data, stack)
+    assert gap(optimum(data, stack), fit, 400) < 5e-3
     assert fit.info["solves"] == rounds + 1
 
 
 def test_pieces_cover_all_points_once():
-    _, mean_function = problem(500)
-    graph = mean_function.prior.graph
-    patches = make_patches(mean_function.prior.X, graph, core=40, halo=80)
+    _, stack = problem(500)
+    graph = stack.prior.graph
+    patches = make_patches(stack.prior.X, graph, core=40, halo=80)
     own = patches.members[patches.core]
     assert sorted(own) == list(range(500))
     for members, parents in zip(patches.members, patches.parents):
@@ -138,26 +137,26 @@ def test_pieces_cover_all_points_once():
 
 
 def test_pieces_agree_with_all_points_together(trained):
-    data, mean_function = problem(seed=3, constant=False)
-    best, together = optimum(data, mean_function), recognise(trained, data, mean_function)
-    whole = recognise_locally(trained, data, mean_function, core=800, halo=0)
+    data, stack = problem(seed=3, constant=False)
+    best, together = optimum(data, stack), recognise(trained, data, stack)
+    whole = recognise_locally(trained, data, stack, core=800, halo=0)
     assert_allclose(whole.posterior.mean, together.posterior.mean, atol=1e-6)
     assert_allclose(whole.posterior.factor.edges, together.posterior.factor.edges, atol=1e-8)
     assert_allclose(whole.elbo, together.elbo, rtol=1e-9)
-    small = recognise_locally(trained, data, mean_function, core=100, halo=200)
+    small = recognise_locally(trained, data, stack, core=100, halo=200)
     assert gap(best, small, 800) < 0.02
-    assert gap(best, recognise_locally(trained, data, mean_function, refine=1, core=100, halo=200), 800) < 1e-3
+    assert gap(best, recognise_locally(trained, data, stack, refine=1, core=100, halo=200), 800) < 1e-3
 
 
 def test_dense_patches_agree_with_sparse_ones(trained, monkeypatch):
     """The route for GPUs, op by op: on a CPU its compiled program may not end."""
     monkeypatch.setattr("npvi.amortized.whole._TOLERANCE", 1e-12)
     monkeypatch.setattr("npvi.amortized.dense._SLICE", 2)  # the second is the same patch again
-    data, mean_function = problem(12, seed=4)
-    layout = make_patches(mean_function.prior.X, mean_function.prior.graph, core=12, halo=0)
-    sparse = pieces_by_sparse_solves(trained, data, mean_function, layout)
+    data, stack = problem(12, seed=4)
+    layout = make_patches(stack.prior.X, stack.prior.graph, core=12, halo=0)
+    sparse = pieces_by_sparse_solves(trained, data, stack, layout)
     with jax.disable_jit():
-        dense = pieces_by_dense_solves(trained, data, mean_function, layout)
+        dense = pieces_by_dense_solves(trained, data, stack, layout)
     assert_allclose(dense.mean, sparse.mean, atol=1e-5)
     assert_allclose(dense.diagonal, sparse.diagonal, rtol=1e-5)
     assert_allclose(dense.edges, sparse.edges, atol=1e-5)
@@ -215,24 +214,24 @@ def test_pretrained_networks_on_data_they_never_saw(family):
     gaps, refined = [], []
     for seed in range(10_000_019, 10_000_023):
         one = simulate(family, seed, 300)
-        best = optimum(one.data, one.mean_function)
-        gaps.append(gap(best, recognise(recognizer, one.data, one.mean_function), 300))
-        refined.append(gap(best, recognise(recognizer, one.data, one.mean_function, refine=1), 300))
+        best = optimum(one.data, one.stack)
+        gaps.append(gap(best, recognise(recognizer, one.data, one.stack), 300))
+        refined.append(gap(best, recognise(recognizer, one.data, one.stack, refine=1), 300))
     assert np.median(gaps) < 0.01
     assert np.median(refined) < 1e-3
 
 
 def test_applicability_tells_bad_from_good(trained):
-    data, mean_function = problem(seed=6)
-    good = recognise(trained, data, mean_function)
+    data, stack = problem(seed=6)
+    good = recognise(trained, data, stack)
     wrong = [(30.0 * weights, biases + 1.0) for weights, biases in trained.layers]
-    bad = recognise(Recognizer(**{**vars(trained), "layers": wrong}), data, mean_function)
+    bad = recognise(Recognizer(**{**vars(trained), "layers": wrong}), data, stack)
     assert good.info["applicability"]["verdict"] == "trust"
     assert bad.info["applicability"]["verdict"] in ("refine", "retrain")
     X, y = table()
     with pytest.warns(UserWarning, match=r"means up to .* standard deviations off.*: (finish it with|train a network)"):
         model(network=Recognizer(**{**vars(trained), "layers": wrong})).fit(X, y)
-    far = MeanFunction(NNGP(RBF(3.0, 1e4), 1e3, mean_function.prior.X, mean_function.prior.graph), mean_function.basis)
+    far = Stack(Process(NNGP(RBF(3.0, 1e4), 1e3, stack.prior.X, stack.prior.graph)), Coefficients(stack.linear.basis))
     assert recognise(trained, data, far).info["applicability"]["outside"] > 0.5
 
 

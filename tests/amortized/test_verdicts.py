@@ -19,7 +19,7 @@ from npvi.likelihoods import Bernoulli, Poisson
 
 
 def dense(one):
-    prior = one.mean_function.prior
+    prior = one.stack.prior
     return fit_posterior(AllCovariances(prior), prior, *one).posterior
 
 

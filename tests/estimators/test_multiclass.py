@@ -148,7 +148,7 @@ def test_draws_for_the_gradient_have_the_mean_covariance_of_the_classes(fitted, 
     objective(model)
     prior = model.prior(fitted.prior_.X, graph)
     fit = learning.fit_softmax(
-        learning.AllCovariances(prior, strict=True), prior, data, model.mean_function(prior, np.ones((len(data.y), 1)))
+        learning.AllCovariances(prior, strict=True), prior, data, model.stack(prior, np.ones((len(data.y), 1)))
     )
     draws = objective._draws(fit.posterior)
     assert draws.shape == (len(data.y), 3 * 16)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from npvi import GPRegressor
+from npvi.components import Process, Stack
 from npvi.graph import build_graph
-from npvi.inference import AllCovariances, Data, MeanFunction
+from npvi.inference import AllCovariances, Data
 from npvi.inference.families import full
 from npvi.inference.newton import Problem
 from npvi.kernels import RBF, Matern12, Matern32
@@ -272,7 +273,7 @@ def test_a_long_step_is_held_to_what_agrees_with_itself():
     X = np.zeros((1, 2))
     prior = NNGP(Matern12(1.0), 1.0, X, build_graph(X, 1))
     data = Data(NOISES["poisson"].likelihood, np.zeros(1))
-    problem = Problem(AllCovariances(prior), prior, data, MeanFunction(prior, np.empty((1, 0))), (0.0, 0.0))
+    problem = Problem(AllCovariances(prior), prior, data, Stack(Process(prior)), (0.0, 0.0))
     mean, before, after, others = np.array([-12.29]), np.array([12.48]), np.array([18.49]), np.array([0.0326])
     proposed = data.expectations(mean, after).precision
     was = 1.0 / before - others

@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 import npvi
+from npvi.components import Coefficients, Process, ProcessPrecision, Stack
 from npvi.graph import build_graph
 from npvi.inference import Data
-from npvi.inference.mean_function import MeanFunction
-from npvi.inference.solver import PrecisionSolver
 from npvi.io import archive as model_file
 from npvi.kernels import RBF, Matern32
 from npvi.learning.objective import BoundObjective, CollapsedObjective, Model
@@ -78,12 +77,14 @@ def test_mean_solves_are_woodburys(prior, with_constant):
     if with_constant:
         P = P - np.outer(P.sum(axis=0), P.sum(axis=0)) / P.sum()
     w, rhs = rng.exponential(size=50), rng.standard_normal(50)
-    solver = PrecisionSolver(made, w)
-    assert_close(MeanFunction(made, basis).solve(solver, rhs), np.linalg.solve(P + np.diag(w), rhs), 1e-8)
+    solver = ProcessPrecision(made, w)
+    assert_close(
+        Stack(Process(made), Coefficients(basis)).solve(solver, rhs), np.linalg.solve(P + np.diag(w), rhs), 1e-8
+    )
     assert solver.log.iterations[0] <= 3
     assert solver.log.fallbacks == []
     # a factor for other sites helps, and the tolerance is reached all the same
-    nearby = PrecisionSolver(made, 1.1 * w, nearby=made.factor(w))
+    nearby = ProcessPrecision(made, 1.1 * w, nearby=made.factor(w))
     assert_close(nearby.solve(rhs), np.linalg.solve(made.block(np.arange(50)) + np.diag(1.1 * w), rhs), 1e-8)
 
 

@@ -16,8 +16,9 @@ import npvi
 import npvi.priors
 import npvi.runtime.progress
 from npvi.cli import app
+from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction, SparseFactors, fit_posterior
+from npvi.inference import Data, SparseFactors, fit_posterior
 from npvi.inference.stochastic import (
     SGD,
     ConditionalPrior,
@@ -298,8 +299,8 @@ def test_the_other_point_is_any_but_parents_and_oneself(case):
 def test_the_bound_is_the_dense_one_with_the_coefficients(case):
     """All single points together, in the units in which it is trained, with a constant mean."""
     data = Data(Poisson(), case.y, {"exposure": case.exposure}, case.weight)
-    mean_function = MeanFunction(case.prior, np.ones((N, 1)), np.array([0.3]))
-    estimate = stochastic_bound(case.prior, data, mean_function)
+    stack = Stack(Process(case.prior), Coefficients(np.ones((N, 1)), np.array([0.3])))
+    estimate = stochastic_bound(case.prior, data, stack)
     parameters = estimate.parameters(case.q, jnp.array([0.7]))
     back, coefficients = estimate.posterior(parameters)
     close((back, coefficients), (case.q, np.array([0.7])), 1e-14)
@@ -389,9 +390,9 @@ def test_priors_of_low_rank(kind):
     graph = build_graph(X, 5)
     Z, data = X[graph.order], Data(Poisson(), y[graph.order])
     prior = kind(Matern32(length_scale=0.4), 0.1, Z, graph, Z[:8])
-    mean_function, family = MeanFunction(prior, np.zeros((60, 0))), SparseFactors(prior)
-    best = fit_posterior(family, prior, data, mean_function).elbo
-    fit = fit_stochastic(family, prior, data, mean_function, settings=SGD("adam", epochs=300, batch_size=20))
+    stack, family = Stack(Process(prior)), SparseFactors(prior)
+    best = fit_posterior(family, prior, data, stack).elbo
+    fit = fit_stochastic(family, prior, data, stack, settings=SGD("adam", epochs=300, batch_size=20))
     assert 0.0 < best - fit.elbo < 0.3 * 60
     assert fit.info["expected_gain"] == pytest.approx(best - fit.elbo, rel=0.2)
     L = oracle.dense_triangular(fit.posterior.factor)

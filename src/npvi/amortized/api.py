@@ -108,7 +108,7 @@ def fit_network_on_simulations(
         for number in range(sets):
             try:
                 one = simulate(family, seed * 1_000_003 + number, points)
-                made.append(examples(one.data, one.mean_function, rounds))
+                made.append(examples(one.data, one.stack, rounds))
             except (NotPositiveDefiniteError, np.linalg.LinAlgError):  # a prior that no one would have got to work
                 continue
             progress.report("simulations", sets=len(made))

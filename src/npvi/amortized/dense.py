@@ -19,7 +19,8 @@ from npvi.amortized.guess import guess, sites
 from npvi.amortized.patches import Patches, Pieces
 from npvi.amortized.perceptron import apply
 from npvi.amortized.recognizer import Recognizer
-from npvi.inference import Data, MeanFunction
+from npvi.components import Stack
+from npvi.inference import Data
 from npvi.likelihoods.integrals.expectations import has_closed_form
 from npvi.likelihoods.integrals.quadrature import trapezoid
 from npvi.runtime.precision import float64
@@ -170,13 +171,11 @@ def _all_patches(model: dict[str, Any], patches: _Patch, rounds: int, together: 
     return jax.lax.map(lambda patch: patch_posterior(model, patch, rounds), patches, batch_size=together)
 
 
-def pieces_by_dense_solves(
-    recognizer: Recognizer | None, data: Data, mean_function: MeanFunction, layout: Patches
-) -> Pieces:
+def pieces_by_dense_solves(recognizer: Recognizer | None, data: Data, stack: Stack, layout: Patches) -> Pieces:
     """All patches, as many together as the device likes."""
-    found = _recognised(recognizer, data, mean_function, layout)
+    found = _recognised(recognizer, data, stack, layout)
     own = layout.core
-    pieces = Pieces(mean_function.prior.graph, found.features.shape[-1])
+    pieces = Pieces(stack.prior.graph, found.features.shape[-1])
     pieces.put(
         layout.members[own],
         mean=found.mean[own],
@@ -188,8 +187,8 @@ def pieces_by_dense_solves(
     return pieces
 
 
-def _recognised(recognizer: Recognizer | None, data: Data, mean_function: MeanFunction, layout: Patches) -> Recognised:
-    prior: Any = mean_function.prior
+def _recognised(recognizer: Recognizer | None, data: Data, stack: Stack, layout: Patches) -> Recognised:
+    prior: Any = stack.prior
     at = np.maximum(layout.members, 0)
     there = layout.members >= 0
     weight = np.ones(len(data.y)) if data.weight is None else data.weight
@@ -202,7 +201,7 @@ def _recognised(recognizer: Recognizer | None, data: Data, mean_function: MeanFu
             start[at],
             {name: values[at] for name, values in data.row.items()},
             np.where(there, weight[at], 0.0),
-            np.where(there[..., None], mean_function.basis[at], 0.0),
+            np.where(there[..., None], stack.linear.basis[at], 0.0),
             layout.parents,
             layout.children,
             layout.rank,
@@ -215,7 +214,7 @@ def _recognised(recognizer: Recognizer | None, data: Data, mean_function: MeanFu
             "kernel": jax.tree.map(jnp.asarray, prior.kernel),
             "nugget": jnp.asarray(prior.nugget),
             "likelihood": jax.tree.map(jnp.asarray, data.likelihood),
-            "basis_precision": jnp.asarray(mean_function.precision),
+            "basis_precision": jnp.asarray(stack.linear.precision),
             "network": jax.tree.map(jnp.asarray, network),
         }
         rounds = 1 if recognizer is None else recognizer.rounds

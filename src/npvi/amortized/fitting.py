@@ -17,8 +17,9 @@ from npvi.amortized.guess import FEATURES, FURTHEST, guess
 from npvi.amortized.perceptron import Layers, apply, initial
 from npvi.amortized.recognizer import Recognizer, likelihood_settings
 from npvi.amortized.whole import Whole
+from npvi.components import Stack
 from npvi.graph.tree import build_tree
-from npvi.inference import Data, Fit, MeanFunction, SparseFactors, fit_posterior
+from npvi.inference import Data, Fit, SparseFactors, fit_posterior
 from npvi.likelihoods import Likelihood
 from npvi.runtime.training import shuffled, train
 
@@ -48,17 +49,17 @@ class Examples:
     importance: NDArray[np.float32]
 
 
-def optimum(data: Data, mean_function: MeanFunction) -> Fit:
+def optimum(data: Data, stack: Stack) -> Fit:
     """What there is to learn from a data set, by the closed form."""
-    prior, data = mean_function.prior, replace(data, coarse=True)
-    found = fit_posterior(SparseFactors(prior), prior, data, mean_function, tolerance=_NEAR_ENOUGH, max_iterations=60)
+    prior, data = stack.prior, replace(data, coarse=True)
+    found = fit_posterior(SparseFactors(prior), prior, data, stack, tolerance=_NEAR_ENOUGH, max_iterations=60)
     return found.unless_interrupted()
 
 
-def examples(data: Data, mean_function: MeanFunction, rounds: int, best: Any = None) -> Examples:
+def examples(data: Data, stack: Stack, rounds: int, best: Any = None) -> Examples:
     """All points of a data set; `best` is the posterior at their optimum, where it is known already."""
-    best = optimum(data, mean_function).posterior if best is None else best
-    guessed = guess(Whole(replace(data, coarse=True), mean_function), rounds)
+    best = optimum(data, stack).posterior if best is None else best
+    guessed = guess(Whole(replace(data, coarse=True), stack), rounds)
     targets = np.column_stack(
         [(best.mean - guessed.mean) / np.sqrt(guessed.variance), np.log(best.variance / guessed.variance)]
     )

@@ -16,10 +16,10 @@ from npvi.amortized.recognition import MOST_SWEEPS, recognise, recognised
 from npvi.amortized.recognizer import Recognizer, RecognizerError, exact_sites, pretrained
 from npvi.amortized.settings import SiteNetwork
 from npvi.checks import check_choice
+from npvi.components import Coefficients, Process, SolverLog, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction, SparseFactors
+from npvi.inference import Data, SparseFactors
 from npvi.inference.fit import Fit, fit_from_sites
-from npvi.inference.solver import SolverLog
 from npvi.priors import NNGP
 from npvi.runtime import progress
 
@@ -53,7 +53,7 @@ def infer(
     solve: str,
     refine: int,
     data: Data,
-    mean_function: MeanFunction,
+    stack: Stack,
     seed: int,
     report: Progress | None = None,
 ) -> tuple[Fit, Recognizer | None]:
@@ -62,16 +62,16 @@ def infer(
         from npvi.amortized.gcn.fit import fit_gcn
 
         settings = GCN() if network == "gcn" else network
-        return fit_gcn(mean_function.prior, data, mean_function, settings, seed=seed, progress=report), None
+        return fit_gcn(stack.prior, data, stack, settings, seed=seed, progress=report), None
     started = time.perf_counter()
-    recognizer = _recognizer(network, data, mean_function, seed)
+    recognizer = _recognizer(network, data, stack, seed)
     trained = time.perf_counter() - started
     if solve == "local":
         from npvi.amortized.local import recognise_locally
 
-        fit = recognise_locally(recognizer, data, mean_function, refine, report)
+        fit = recognise_locally(recognizer, data, stack, refine, report)
     else:
-        fit = recognise(recognizer, data, mean_function, refine, report)
+        fit = recognise(recognizer, data, stack, refine, report)
     fit.info["seconds_of_training"] = trained
     found = fit.info["applicability"]
     if found["verdict"] != "trust":
@@ -98,8 +98,8 @@ def _warning(found: dict[str, Any], refine: int, network: Any) -> str:
     return f"the recognised posterior {off}{strange}: {advice[found['verdict']]}"
 
 
-def _recognizer(network: Any, data: Data, mean_function: MeanFunction, seed: int) -> Recognizer | None:
-    likelihood, n_inputs = data.likelihood, mean_function.prior.X.shape[1]
+def _recognizer(network: Any, data: Data, stack: Stack, seed: int) -> Recognizer | None:
+    likelihood, n_inputs = data.likelihood, stack.prior.X.shape[1]
     if isinstance(network, Recognizer):
         network.check(likelihood, n_inputs)
         return network
@@ -109,20 +109,20 @@ def _recognizer(network: Any, data: Data, mean_function: MeanFunction, seed: int
         found = pretrained(likelihood)
         found.check(likelihood, n_inputs)
         return found
-    return train_on(data, mean_function, SiteNetwork() if network == "sites" else network, seed)
+    return train_on(data, stack, SiteNetwork() if network == "sites" else network, seed)
 
 
-def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, seed: int) -> Recognizer:
+def train_on(data: Data, stack: Stack, settings: SiteNetwork, seed: int) -> Recognizer:
     """A recognizer trained on patches of these data; their points keep their order.
 
     Where nothing is said of rounds, it is trained without them and, should it miss the patches' optimum, with some.
     """
-    X = mean_function.prior.X
+    X = stack.prior.X
     points = len(X) if settings.points is None else settings.points
     # all patches together, because a small fit's time goes into what doesn't depend on its size
-    rows = np.sort(np.concatenate(patches(mean_function.prior.kernel.coordinates(X), points)))
+    rows = np.sort(np.concatenate(patches(stack.prior.kernel.coordinates(X), points)))
     progress.report("examples", points=len(rows))
-    part, prior = data.take(rows), part_of(mean_function, rows)
+    part, prior = data.take(rows), part_of(stack, rows)
     best = optimum(part, prior)
 
     def trained(rounds: int) -> Recognizer:
@@ -154,11 +154,11 @@ def train_on(data: Data, mean_function: MeanFunction, settings: SiteNetwork, see
     return recognizer if best.elbo - reached <= _NEAR_ENOUGH * len(rows) else trained(_ROUNDS)
 
 
-def part_of(mean_function: MeanFunction, rows: np.ndarray) -> MeanFunction:
+def part_of(stack: Stack, rows: np.ndarray) -> Stack:
     """The prior and mean function of some of the points alone, in the order they have."""
-    prior: Any = mean_function.prior
+    prior: Any = stack.prior
     X = np.ascontiguousarray(prior.X[rows])
     k = max(1, min(prior.graph.n_neighbors, len(rows) - 1))
     graph = build_graph(prior.kernel.coordinates(X), k, order="given")
-    basis = np.ascontiguousarray(mean_function.basis[rows])
-    return MeanFunction(NNGP(prior.kernel, prior.nugget, X, graph), basis, mean_function.precision)
+    basis = np.ascontiguousarray(stack.linear.basis[rows])
+    return Stack(Process(NNGP(prior.kernel, prior.nugget, X, graph)), Coefficients(basis, stack.linear.precision))

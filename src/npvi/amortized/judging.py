@@ -43,12 +43,12 @@ def compare_with_optimum(model: Any) -> dict[str, float]:
     if not hasattr(model, "prior_"):
         raise TypeError(f"model must be a fitted GPRegressor or GPClassifier, got {model!r}")
     prior, data, n = model.prior_, model.data_, len(model.data_.y)
-    mean_function = model.fitted_.mean_function
+    stack = model.fitted_.stack
     with threads(model.n_jobs):
-        best = fit_posterior(SparseFactors(prior), prior, data, mean_function).unless_interrupted()
+        best = fit_posterior(SparseFactors(prior), prior, data, stack).unless_interrupted()
         mine, theirs = model.posterior_, best.posterior
-        of_mean = bound(prior, data, mean_function, mine.mean, theirs.factor)  # type: ignore[attr-defined]
-        of_factor = bound(prior, data, mean_function, theirs.mean, mine.factor)
+        of_mean = bound(prior, data, stack, mine.mean, theirs.factor)  # type: ignore[attr-defined]
+        of_factor = bound(prior, data, stack, theirs.mean, mine.factor)
         prior.forget_precision()
     found = {
         "elbo": best.elbo,
@@ -85,17 +85,17 @@ def training_curve(
     if exact_sites(fitted.likelihood_):
         raise ValueError(f"{type(fitted.likelihood_).__name__} noise needs no network: there is nothing to train")
     data, n = fitted.data_, len(fitted.data_.y)
-    mean_function = fitted.fitted_.mean_function
+    stack = fitted.fitted_.stack
     settings = estimator.network if isinstance(estimator.network, SiteNetwork) else SiteNetwork()
     rows = []
     with threads(estimator.n_jobs):
         if settings.rounds is None:  # one choice for the whole curve
-            settings = settings.replace(rounds=train_on(data, mean_function, settings, 0).rounds)
+            settings = settings.replace(rounds=train_on(data, stack, settings, 0).rounds)
         for number in steps:
             started = time.perf_counter()
-            recognizer = train_on(data, mean_function, settings.replace(steps=number), 0)
+            recognizer = train_on(data, stack, settings.replace(steps=number), 0)
             seconds = time.perf_counter() - started
-            elbo = recognise(recognizer, data, mean_function).elbo
+            elbo = recognise(recognizer, data, stack).elbo
             rows.append({"steps": number, "seconds": seconds, "elbo": elbo, "gap": (fitted.elbo_ - elbo) / n})
     table = pd.DataFrame(rows)
     if path is not None:

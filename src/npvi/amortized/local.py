@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from npvi.amortized.patches import Patches, Pieces, make_patches
 from npvi.amortized.recognition import recognised, tell
 from npvi.amortized.recognizer import Recognizer
+from npvi.components import Coefficients, Process, ProcessPrecision, SolverLog, Stack
 from npvi.graph import Graph, build_graph
-from npvi.inference import Data, Fit, MeanFunction, SparseFactors, Start, fit_posterior
-from npvi.inference.solver import PrecisionSolver, SolverLog
+from npvi.inference import Data, Fit, SparseFactors, Start, fit_posterior
 from npvi.inference.stochastic.certificate import bound
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
@@ -39,7 +39,7 @@ _SPARSE, _DENSE = (2048, 1024), (64, 192)
 def recognise_locally(
     recognizer: Recognizer | None,
     data: Data,
-    mean_function: MeanFunction,
+    stack: Stack,
     refine: int = 0,
     report: Callable[[dict[str, float]], None] | None = None,
     core: int | None = None,
@@ -50,12 +50,12 @@ def recognise_locally(
     Parameters
     ----------
     recognizer : None where sites are exact.
-    data, mean_function : in the graph's order.
+    data, stack : in the graph's order.
     refine : finishing sweeps of all points together.
     report : called with the numbers of each sweep.
     core, halo : points of a piece whose posterior it is for, and others around them.
     """
-    prior: Any = mean_function.prior
+    prior: Any = stack.prior
     dense = jax.default_backend() != "cpu"
     started = time.perf_counter()
     sizes = _DENSE if dense else _SPARSE
@@ -64,34 +64,32 @@ def recognise_locally(
     if dense:
         from npvi.amortized.dense import pieces_by_dense_solves  # for which a CPU is no place
 
-        found = pieces_by_dense_solves(recognizer, data, mean_function, layout)
+        found = pieces_by_dense_solves(recognizer, data, stack, layout)
     else:
-        found = pieces_by_sparse_solves(recognizer, data, mean_function, layout)
+        found = pieces_by_sparse_solves(recognizer, data, stack, layout)
     seconds = time.perf_counter() - started
-    fit = _fit(found, data, mean_function)
+    fit = _fit(found, data, stack)
     if refine:
         start = Start(fit.posterior.mean, fit.posterior.variance, found.site_precision)
         family = SparseFactors(prior)
-        fit = fit_posterior(family, prior, data, mean_function, start, max_iterations=refine - 1, progress=report)
+        fit = fit_posterior(family, prior, data, stack, start, max_iterations=refine - 1, progress=report)
     device = jax.devices()[0].device_kind
     tell(fit, recognizer, data, found.features, seconds, refine, solves=0, pieces=len(layout.members), device=device)
     return fit
 
 
-def pieces_by_sparse_solves(
-    recognizer: Recognizer | None, data: Data, mean_function: MeanFunction, layout: Patches
-) -> Pieces:
+def pieces_by_sparse_solves(recognizer: Recognizer | None, data: Data, stack: Stack, layout: Patches) -> Pieces:
     """Each piece by conjugate gradients and a sweep of its own."""
     found: Pieces | None = None
     for number, members in enumerate(layout.members):
         members = members[members >= 0]
         own = layout.core[number, : len(members)]
-        part = _piece(mean_function, members, layout.parents[number, : len(members)])
-        some = recognised(recognizer, data.take(members), part.mean_function, SolverLog())
-        swept = SparseFactors(part.mean_function.prior).covariance(some.site_precision)
+        part = _piece(stack, members, layout.parents[number, : len(members)])
+        some = recognised(recognizer, data.take(members), part.stack, SolverLog())
+        swept = SparseFactors(part.stack.prior).covariance(some.site_precision)
         assert swept is not None  # P + W is positive definite for w ≥ 0
         edges = np.take_along_axis(swept.factor.edges, part.place, axis=1) * part.inside
-        found = found or Pieces(mean_function.prior.graph, some.features.shape[1])
+        found = found or Pieces(stack.prior.graph, some.features.shape[1])
         found.put(
             members[own],
             mean=some.mean[own],
@@ -106,21 +104,21 @@ def pieces_by_sparse_solves(
 
 
 class _Piece:
-    def __init__(self, mean_function: MeanFunction, inside: NDArray[np.bool_], place: NDArray[np.int64]) -> None:
-        self.mean_function, self.inside, self.place = mean_function, inside, place
+    def __init__(self, stack: Stack, inside: NDArray[np.bool_], place: NDArray[np.int64]) -> None:
+        self.stack, self.inside, self.place = stack, inside, place
 
 
-def _piece(mean_function: MeanFunction, members: NDArray[np.int32], parents: NDArray[np.int32]) -> _Piece:
+def _piece(stack: Stack, members: NDArray[np.int32], parents: NDArray[np.int32]) -> _Piece:
     """Some of the points as a data set; where in its lists the parents of the large graph are, slot by slot."""
-    prior: Any = mean_function.prior
+    prior: Any = stack.prior
     X = np.ascontiguousarray(prior.X[members])
     k = min(parents.shape[1], len(members) - 1)
     nearest = build_graph(prior.kernel.coordinates(X), max(1, k), order="given")
     filled, place = nearest.parents.copy(), np.zeros(parents.shape, np.int64)
     _fill_up(parents, nearest.parents, filled, place)
     graph = Graph(nearest.order, filled, nearest.spatial)
-    basis = np.ascontiguousarray(mean_function.basis[members])
-    part = MeanFunction(NNGP(prior.kernel, prior.nugget, X, graph), basis, mean_function.precision)
+    basis = np.ascontiguousarray(stack.linear.basis[members])
+    part = Stack(Process(NNGP(prior.kernel, prior.nugget, X, graph)), Coefficients(basis, stack.linear.precision))
     return _Piece(part, parents >= 0, place)
 
 
@@ -151,10 +149,10 @@ def _fill_up(inside, nearest, parents, place):
                     place[i, s] = t
 
 
-def _fit(found: Pieces, data: Data, mean_function: MeanFunction) -> Fit:
-    prior: Any = mean_function.prior
+def _fit(found: Pieces, data: Data, stack: Stack) -> Fit:
+    prior: Any = stack.prior
     factor = Triangular(prior.graph, found.diagonal, found.edges)
-    elbo = bound(prior, data, mean_function, found.mean, factor)
+    elbo = bound(prior, data, stack, found.mean, factor)
     info = {
         "method": "npvi",
         "guarantee": "none: applicability says how far the full posterior is",
@@ -164,4 +162,4 @@ def _fit(found: Pieces, data: Data, mean_function: MeanFunction) -> Fit:
         "interrupted": False,
     }
     posterior = FactorPosterior(found.mean, factor, found.site_precision)
-    return Fit(posterior, elbo, info, mean_function, PrecisionSolver(prior, found.site_precision))
+    return Fit(posterior, elbo, info, stack, ProcessPrecision(prior, found.site_precision))

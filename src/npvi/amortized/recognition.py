@@ -13,9 +13,9 @@ from npvi.amortized.guess import guess, sites
 from npvi.amortized.recognizer import Recognizer
 from npvi.amortized.verdicts import applicability
 from npvi.amortized.whole import Whole
-from npvi.inference import Data, MeanFunction, SparseFactors
+from npvi.components import SolverLog, Stack
+from npvi.inference import Data, SparseFactors
 from npvi.inference.fit import Fit, fit_from_sites
-from npvi.inference.solver import SolverLog
 
 __all__ = ["MOST_SWEEPS", "Recognised", "recognise", "recognised", "tell"]
 
@@ -33,9 +33,9 @@ class Recognised(NamedTuple):
     features: NDArray[np.float64]
 
 
-def recognised(recognizer: Recognizer | None, data: Data, mean_function: MeanFunction, log: SolverLog) -> Recognised:
+def recognised(recognizer: Recognizer | None, data: Data, stack: Stack, log: SolverLog) -> Recognised:
     """Means and site precisions of all these points together, in the graph's order."""
-    view = Whole(data, mean_function, log)
+    view = Whole(data, stack, log)
     guessed = guess(view, 1 if recognizer is None else recognizer.rounds)
     correction = np.zeros((len(data.y), 2))
     if recognizer is not None:
@@ -48,7 +48,7 @@ def recognised(recognizer: Recognizer | None, data: Data, mean_function: MeanFun
 def recognise(
     recognizer: Recognizer | None,
     data: Data,
-    mean_function: MeanFunction,
+    stack: Stack,
     refine: int = 0,
     progress: Callable[[dict[str, float]], None] | None = None,
 ) -> Fit:
@@ -57,14 +57,14 @@ def recognise(
     Parameters
     ----------
     recognizer : None where sites are exact.
-    data, mean_function : in the graph's order.
+    data, stack : in the graph's order.
     refine : finishing sweeps, each a step of the closed-form iteration.
     progress : called with the numbers of each sweep.
     """
     started, log = time.perf_counter(), SolverLog()
-    found = recognised(recognizer, data, mean_function, log)
-    family = SparseFactors(mean_function.prior)
-    fit = fit_from_sites(family, data, mean_function, found.mean, found.site_precision, refine, progress)
+    found = recognised(recognizer, data, stack, log)
+    family = SparseFactors(stack.prior)
+    fit = fit_from_sites(family, data, stack, found.mean, found.site_precision, refine, progress)
     seconds = time.perf_counter() - started
     tell(fit, recognizer, data, found.features, seconds, refine, solves=len(log.iterations))
     return fit

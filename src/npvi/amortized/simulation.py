@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction
+from npvi.inference import Data
 from npvi.kernels import RBF, Kernel, Matern12, Matern32, Matern52
 from npvi.likelihoods import Bernoulli, Gamma, Likelihood, NegativeBinomial, Poisson, StudentT
 from npvi.priors import NNGP
@@ -23,7 +24,7 @@ class Simulated(NamedTuple):
     """A data set and a prior for it, in the graph's order."""
 
     data: Data
-    mean_function: MeanFunction
+    stack: Stack
 
 
 def _poisson(rng: np.random.Generator) -> Likelihood:
@@ -85,7 +86,7 @@ def simulate(family: str, seed: int, n: int = 512) -> Simulated:
     graph = build_graph(kernel.coordinates(X), k, order=order, seed=int(rng.integers(2**31)))
     prior = NNGP(kernel, nugget, X[graph.order], graph)
     data = Data(likelihood, y[graph.order], {name: values[graph.order] for name, values in row.items()})
-    return Simulated(data, MeanFunction(prior, np.ones((n, 1)) if with_constant else np.zeros((n, 0))))
+    return Simulated(data, Stack(Process(prior), Coefficients(np.ones((n, 1)) if with_constant else np.zeros((n, 0)))))
 
 
 def _places(rng: np.random.Generator, n: int) -> NDArray[np.float64]:

@@ -34,9 +34,9 @@ from npvi.checks import (
     generator,
     refuse_masked,
 )
+from npvi.components import Process, SolverLog, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction, SparseFactors
-from npvi.inference.solver import SolverLog
+from npvi.inference import Data, SparseFactors
 from npvi.kernels import Kernel, as_kernel
 from npvi.learning.space import unwrapped
 from npvi.likelihoods import Likelihood, as_likelihood
@@ -362,7 +362,7 @@ def _posterior(rows: _Rows, model: _Model) -> pd.DataFrame:
     graph = build_graph(model.kernel.coordinates(rows.X), k, order=order).packed()
     prior = NNGP(model.kernel, model.nugget, rows.X[graph.order], graph)
     data = Data(model.likelihood, rows.y, rows.row).take(graph.order)
-    found = recognised(model.network, data, MeanFunction(prior, np.zeros((len(order), 0))), SolverLog())
+    found = recognised(model.network, data, Stack(Process(prior)), SolverLog())
     swept = SparseFactors(prior).covariance(found.site_precision)
     assert swept is not None  # P + W is positive definite for w ≥ 0
     mine = graph.order < rows.core

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference import Data, Fit, MeanFunction, SparseFactors, Start, fit_posterior
+from npvi.components import ProcessPrecision, Stack
+from npvi.inference import Data, Fit, SparseFactors, Start, fit_posterior
 from npvi.inference.families.factored import FactoredCovariances, Marginals
-from npvi.inference.solver import PrecisionSolver
 from npvi.priors import NotPositiveDefiniteError
 
 __all__ = ["LARGEST_OFFSET", "SMALLEST_RATIO", "Distance", "applicability", "distance", "full_marginals"]
@@ -64,19 +64,17 @@ def distance(one: Any, other: Any) -> Distance:
     return Distance(float(offset.max()), float(ratio.min()), float(ratio.max()), off)
 
 
-def full_marginals(
-    data: Data, mean_function: MeanFunction, start: Any, max_iterations: int = _LAST
-) -> tuple[Marginals, bool] | None:
+def full_marginals(data: Data, stack: Stack, start: Any, max_iterations: int = _LAST) -> tuple[Marginals, bool] | None:
     """Means and variances of ``method="full"``, nearly, and whether they are settled; None where they can't be had.
 
     Newton steps for means and variances from `start`, a posterior near them; variances are those of the zero-fill
     factor of P + W, at each W by itself.
     """
-    prior = mean_function.prior
+    prior = stack.prior
     begin = Start(start.mean, start.variance, start.site_precision)
     family = FactoredCovariances(prior)
     try:
-        fit = fit_posterior(family, prior, data, mean_function, begin, max_iterations=max_iterations, enough=_ENOUGH)
+        fit = fit_posterior(family, prior, data, stack, begin, max_iterations=max_iterations, enough=_ENOUGH)
     except NotPositiveDefiniteError:
         return None
     found: Any = fit.unless_interrupted().posterior
@@ -110,14 +108,14 @@ def applicability(fit: Fit, data: Data, outside: float = 0.0, refinable: bool = 
 
 def _judged(fit: Fit, data: Data, refinable: bool) -> tuple[str, Distance]:
     mine: Any = fit.posterior
-    mean_function, prior = fit.mean_function, fit.mean_function.prior
-    reference = full_marginals(data, mean_function, mine, _FIRST)
+    stack, prior = fit.stack, fit.stack.prior
+    reference = full_marginals(data, stack, mine, _FIRST)
     if reference is not None and not reference[1] and _excess(mine, reference[0]).max() < _OPEN[1]:
-        reference = full_marginals(data, mean_function, reference[0])
+        reference = full_marginals(data, stack, reference[0])
     if reference is None:
         return "full", _UNKNOWN
     full, settled = reference
-    full = _checked(mean_function, mine, full)
+    full = _checked(stack, mine, full)
     found = distance(mine, full)
     if found.near and settled:
         return "trust", found
@@ -127,19 +125,19 @@ def _judged(fit: Fit, data: Data, refinable: bool) -> tuple[str, Distance]:
         return "full", found  # finishing sweeps and networks lead to this L at best
     if refinable:
         start = Start(mine.mean, mine.variance, mine.site_precision)
-        refined = fit_posterior(family, prior, data, mean_function, start, max_iterations=0).unless_interrupted()
+        refined = fit_posterior(family, prior, data, stack, start, max_iterations=0).unless_interrupted()
         if distance(refined.posterior, full).near:
             return "refine", found
     return "retrain", found
 
 
-def _checked(mean_function: MeanFunction, mine: Any, full: Marginals) -> Marginals:
+def _checked(stack: Stack, mine: Any, full: Marginals) -> Marginals:
     """With exact variances (P + W)⁻¹ᵢᵢ at the worst rows, where those of the factor leave it open what to say.
 
     Some rows at a time, until the worst ones are exact, or one of these is beyond the limits for certain.
     """
     low, high = _OPEN
-    solver = PrecisionSolver(mean_function.prior, full.site_precision, tolerance=1e-3)
+    solver = ProcessPrecision(stack.prior, full.site_precision, tolerance=1e-3)
     full = full._replace(variance=full.variance.copy())
     exact = np.zeros(len(full.mean), dtype=bool)
     for _ in range(_ROUNDS):

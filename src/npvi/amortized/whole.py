@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference import Data, MeanFunction, SparseFactors
-from npvi.inference.solver import PrecisionSolver, SolverLog
+from npvi.components import ProcessPrecision, SolverLog, Stack
+from npvi.inference import Data, SparseFactors
 
 __all__ = ["Whole"]
 
@@ -23,14 +23,14 @@ class Whole:
 
     Parameters
     ----------
-    data, mean_function : in the graph's order; the latter knows the prior.
+    data, stack : in the graph's order; the latter knows the prior.
     """
 
     xp = np
 
-    def __init__(self, data: Data, mean_function: MeanFunction, log: SolverLog | None = None) -> None:
-        prior: Any = mean_function.prior
-        self.data, self.mean_function, self.prior = data, mean_function, prior
+    def __init__(self, data: Data, stack: Stack, log: SolverLog | None = None) -> None:
+        prior: Any = stack.prior
+        self.data, self.stack, self.prior = data, stack, prior
         self.log = log if log is not None else SolverLog()
         self.start = data.likelihood.initial_latent(data.y, **data.row)
         self.precision_diagonal: Vector = prior.precision_diagonal
@@ -38,11 +38,11 @@ class Whole:
         self.marginal_variance: Vector = prior.marginal_variance
 
     def pull(self, mean: Vector) -> Vector:
-        return self.mean_function.penalty_gradient(mean)
+        return self.stack.penalty_gradient(mean)
 
     def solve(self, precision: Vector, slope: Vector) -> Vector:
-        solver = PrecisionSolver(self.prior, precision, self.log, _TOLERANCE)
-        return self.mean_function.solve(solver, slope)
+        solver = ProcessPrecision(self.prior, precision, self.log, _TOLERANCE)
+        return self.stack.solve(solver, slope)
 
     def variance(self, precision: Vector) -> Vector:
         covariance = SparseFactors(self.prior).covariance(precision)

@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from npvi.checks import as_numbers, check_flag, random_state
+from npvi.components import Trend
 from npvi.estimators import validation
 from npvi.estimators.named import NamedParts
 from npvi.estimators.predicting import Predicts, per_row
 from npvi.graph import Graph
-from npvi.inference import Data, Trend
+from npvi.inference import Data
 from npvi.kernels import Kernel
 from npvi.learning.standard_errors import TWO_SIDED, parameter_table, with_smoothness
 from npvi.learning.table import Table

@@ -299,7 +299,7 @@ def _rounding_variance(values: Vector) -> Vector:
 
 def _without_own(fitted: Fitted) -> tuple[Vector, Vector]:
     posterior = fitted.posterior
-    least = fitted.mean_function.marginal_precision
+    least = fitted.stack.marginal_precision
     own = (posterior.mean, fitted.marginal_variance, posterior.site_precision)
     mean, variance = without_own(fitted.data, *own, least)
     return _in_rows(fitted, mean), _in_rows(fitted, variance)

@@ -4,17 +4,14 @@ from npvi.inference.data import Data
 from npvi.inference.families.full import AllCovariances
 from npvi.inference.families.npvi import SparseFactors
 from npvi.inference.fit import Fit, Start, fit_posterior
-from npvi.inference.mean_function import MeanFunction, Trend
 
 __all__ = [
     "FAMILIES",
     "AllCovariances",
     "Data",
     "Fit",
-    "MeanFunction",
     "SparseFactors",
     "Start",
-    "Trend",
     "fit_posterior",
 ]
 

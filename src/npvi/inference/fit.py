@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import CoefficientSpread, ProcessPrecision, Stack, Trend
 from npvi.inference.data import Data
 from npvi.inference.families.base import Covariance, Family, Start
 from npvi.inference.loop import ascend, joined
-from npvi.inference.mean_function import CoefficientSpread, MeanFunction, Trend
 from npvi.inference.newton import Problem, WithCoefficients, without_coefficients
-from npvi.inference.solver import PrecisionSolver
 from npvi.posteriors import Posterior
 from npvi.priors import PrecisionFactor, Prior
 
@@ -41,8 +40,8 @@ class Fit:
     posterior: Posterior
     elbo: float
     info: dict[str, Any]
-    mean_function: MeanFunction
-    solver: PrecisionSolver
+    stack: Stack
+    solver: ProcessPrecision
     factor: PrecisionFactor | None = field(default=None, kw_only=True)
     """That of P + W, if there is one."""
     near: bool = field(default=False, kw_only=True)
@@ -60,14 +59,14 @@ class Fit:
     def variance(self) -> Vector:
         """Marginal variances of f at the training points, what isn't known of the mean's coefficients included."""
         own = self.posterior.variance
-        return own if self.mean_function.known else own + self.trend.own_variance(self.mean_function.basis)
+        return own if self.stack.known else own + self.trend.own_variance(self.stack.linear.basis)
 
     @cached_property
     def trend(self) -> Trend:
         """The posterior of the prior mean's coefficients."""
         if self.spread is None:
-            return self.mean_function.trend(self.solver, self.posterior.mean)
-        coefficients = self.mean_function.coefficients(self.posterior.mean)
+            return self.stack.trend(self.solver, self.posterior.mean)
+        coefficients = self.stack.coefficients(self.posterior.mean)
         return Trend(coefficients, self.spread.covariance, self.spread.sensitivity)
 
 
@@ -75,7 +74,7 @@ def fit_posterior(
     family: Family,
     prior: Prior,
     data: Data,
-    mean_function: MeanFunction,
+    stack: Stack,
     start: Start | None = None,
     tolerance: float = 1e-7,
     max_iterations: int = 200,
@@ -88,7 +87,7 @@ def fit_posterior(
     ----------
     family : what V may be.
     prior, data : in the graph's order.
-    mean_function : the prior mean Hβ.
+    stack : the prior and its mean Hβ.
     start : warm start; by default y's own sites.
     tolerance : for both residuals, max-norms relative to the largest term of their equation.
     enough : an iteration that raises the bound by less is the last one; one that promises less than half is not made.
@@ -98,25 +97,25 @@ def fit_posterior(
     -----
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
-    if not mean_function.known:
+    if not stack.known:
         tolerance = max(tolerance, _COEFFICIENTS)
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
-    problem = Problem(family, prior, data, mean_function, tolerances, enough)
+    problem = Problem(family, prior, data, stack, tolerances, enough)
     return _ascended(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
 
 
 def fit_from_sites(
     family: Family,
     data: Data,
-    mean_function: MeanFunction,
+    stack: Stack,
     mean: Vector,
     site_precision: Vector,
     iterations: int = 0,
     progress: Callable[[dict[str, float]], None] | None = None,
 ) -> Fit:
     """N(mean, V) with the best V for given site precisions w ≥ 0, and some iterations from there on."""
-    prior, tolerances = mean_function.prior, (1e-7, 1e-7)
-    problem = Problem(family, prior, data, mean_function, tolerances)
+    prior, tolerances = stack.prior, (1e-7, 1e-7)
+    problem = Problem(family, prior, data, stack, tolerances)
     state = problem.at(mean, problem.covariance(site_precision))
     return _ascended(problem, state, tolerances, iterations, -np.inf, progress)
 
@@ -124,7 +123,7 @@ def fit_from_sites(
 def _ascended(
     problem: Problem, state: Any, tolerances: tuple[float, float], max_iterations: int, enough: float, progress: Any
 ) -> Fit:
-    family, mean_function = problem.family, problem.mean_function
+    family, stack = problem.family, problem.stack
     state, info = ascend(problem, state, tolerances, max_iterations, enough, progress)
     covariance = without_coefficients(state.covariance)
     posterior = family.posterior(state.mean, covariance)
@@ -142,7 +141,7 @@ def _ascended(
     solver = problem.solver_with(covariance, np.maximum(w, 0.0), max(1e-10, 0.1 * family.solve_tolerance))
     near = getattr(covariance, "near", False)
     spread = state.covariance.coefficients if isinstance(state.covariance, WithCoefficients) else None
-    return Fit(posterior, state.elbo, info, mean_function, solver, factor=factor, near=near, spread=spread)
+    return Fit(posterior, state.elbo, info, stack, solver, factor=factor, near=near, spread=spread)
 
 
 _GUARANTEES = {

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from npvi.inference.solver import SolverLog
+from npvi.components import SolverLog
 from npvi.runtime.interrupts import forget_interrupt
 
 __all__ = ["Ascending", "ascend", "joined"]

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import CoefficientSpread, ProcessPrecision, SolverLog, Stack
 from npvi.inference.data import Data
 from npvi.inference.families.base import Covariance, Family, Start
-from npvi.inference.mean_function import CoefficientSpread, MeanFunction
 from npvi.inference.shared_spread import SharedSpread
-from npvi.inference.solver import PrecisionSolver, SolverLog
 from npvi.likelihoods import Curvatures, Expectations
 from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
 
@@ -116,11 +115,11 @@ class Problem:
         family: Family,
         prior: Prior,
         data: Data,
-        mean_function: MeanFunction,
+        stack: Stack,
         tolerances: tuple[float, float],
         enough: float = -np.inf,
     ) -> None:
-        self.family, self.prior, self.data, self.mean_function = family, prior, data, mean_function
+        self.family, self.prior, self.data, self.stack = family, prior, data, stack
         self.tolerances, self._last = tolerances, (np.inf, np.inf)
         # halving steps again and again, and others after that, are for those who want the optimum itself
         self.enough, self.thorough = enough, enough == -np.inf
@@ -212,7 +211,7 @@ class Problem:
         v = np.maximum(state.covariance.variance - shared.variance, _OWN * state.covariance.variance)
         before = np.sqrt(v)
         mean, own_sd, factor = state.mean, before, state.covariance.precision_factor
-        others = np.maximum(1.0 / v - w, self.mean_function.marginal_precision)
+        others = np.maximum(1.0 / v - w, self.stack.marginal_precision)
         for step_number in range(_STEPS):
             if step_number > 0:
                 spread = spread.best(self.data, mean, own_sd**2)
@@ -259,15 +258,15 @@ class Problem:
             trial = None  # its draws take memory
         return None
 
-    def _coupled_step(self, solver: PrecisionSolver, slope: Vector, spread: SharedSpread, at: tuple) -> Vector:
+    def _coupled_step(self, solver: ProcessPrecision, slope: Vector, spread: SharedSpread, at: tuple) -> Vector:
         """A step for μ, what it does to the spread that rows share included."""
         if len(spread):
             coupling = spread.coupling(*at)
             rest = slope - coupling.taken
-            step = self.mean_function.solve(solver, rest, coupling.product)
+            step = self.stack.solve(solver, rest, coupling.product)
             if float(rest @ step) > 0.0:  # always, where log p is concave
                 return step
-        return self.mean_function.solve(solver, slope)
+        return self.stack.solve(solver, slope)
 
     def _improve_mean(self, state: State) -> State:
         """A step for μ alone, which is uphill if anything is."""
@@ -298,7 +297,7 @@ class Problem:
         wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
         if not len(wild):
             return proposed
-        others = np.maximum(1.0 / v[wild] - w[wild], self.mean_function.marginal_precision[wild])
+        others = np.maximum(1.0 / v[wild] - w[wild], self.stack.marginal_precision[wild])
         settled = proposed.copy()
         held = _agreeing(self.data.take(wild), mean[wild], others, w[wild], proposed[wild], common[wild])
         settled[wild] = held
@@ -340,51 +339,51 @@ class Problem:
         self._last = (mean_residual, state.covariance.mismatch(w))
         return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
 
-    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> Any:
+    def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> Any:
         """The best covariance of f for w, a `Covariance`, or None where there is none; `solver` is for P + W."""
-        if self.mean_function.known:
+        if self.stack.known:
             return self.family.covariance(w, solver)
         given = self.family.covariance(w, solver)
         if given is None:
             return None
         tolerance = min(self.family.solve_tolerance, _COEFFICIENTS)
-        found = self.mean_function.spread(self.solver_with(given, w, tolerance, solver))
+        found = self.stack.spread(self.solver_with(given, w, tolerance, solver))
         return None if found is None else WithCoefficients(given, found)
 
-    def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> PrecisionSolver:
-        return PrecisionSolver(self.prior, w, self.log, self.family.solve_tolerance, nearby)
+    def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> ProcessPrecision:
+        return ProcessPrecision(self.prior, w, self.log, self.family.solve_tolerance, nearby)
 
     def solver_with(
-        self, given: Covariance, w: Vector, tolerance: float, solver: PrecisionSolver | None = None
-    ) -> PrecisionSolver:
+        self, given: Covariance, w: Vector, tolerance: float, solver: ProcessPrecision | None = None
+    ) -> ProcessPrecision:
         """For P + W and the covariance that was found there, by `solver` if there was one: with the factor there is."""
         route, nearby = getattr(given, "route", ""), given.precision_factor if solver is None else solver.best
         own = (route, given.precision_factor) if route else None
-        return PrecisionSolver(self.prior, w, self.log, tolerance, nearby, own)
+        return ProcessPrecision(self.prior, w, self.log, tolerance, nearby, own)
 
-    def _mean_step(self, mean: Vector, gradient: Vector, solver: PrecisionSolver) -> Vector:
+    def _mean_step(self, mean: Vector, gradient: Vector, solver: ProcessPrecision) -> Vector:
         """(P̃ + W)⁻¹ (gradient − P̃ mean)."""
         slope = gradient - self._pull(mean)
-        return self.mean_function.solve(solver, slope)
+        return self.stack.solve(solver, slope)
 
     def _pull(self, mean: Vector) -> Vector:
         """P̃ mean, remembered: the certificate of a state and the next step both want it."""
         if mean is not self._pulled[0]:
-            self._pulled = (mean, self.mean_function.penalty_gradient(mean))
+            self._pulled = (mean, self.stack.penalty_gradient(mean))
         return self._pulled[1]
 
     def _rounding_of_pull(self, mean: Vector) -> float:
         """What a few units in the last place of f are in P̃f: much, where f hardly varies beside its size."""
         places = np.spacing(np.abs(mean))
         places[::2] *= -1.0
-        return _LAST_PLACES * float(np.abs(self.mean_function.penalty_gradient(places)).max())
+        return _LAST_PLACES * float(np.abs(self.stack.penalty_gradient(places)).max())
 
     def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
         """The state at (mean, covariance); None where there is no such covariance."""
         if covariance is None:
             return None
         # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
-        known = covariance.site_precision @ covariance.variance - self.mean_function.penalty(mean) - self.prior.logdet
+        known = covariance.site_precision @ covariance.variance - self.stack.penalty(mean) - self.prior.logdet
         return State(mean, covariance, self.data, 0.5 * float(known + covariance.log_determinant))
 
     def with_covariance(self, state: State, given: Covariance) -> State:

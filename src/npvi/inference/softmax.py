@@ -17,13 +17,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import ProcessPrecision, SolverLog, Stack, Trend
 from npvi.graph import Graph
 from npvi.inference.data import Data
 from npvi.inference.families.full import AllCovariances
 from npvi.inference.fit import Covariance, Family, Start
 from npvi.inference.loop import ascend
-from npvi.inference.mean_function import MeanFunction, Trend
-from npvi.inference.solver import PrecisionSolver, SolverLog
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
 from npvi.linalg import Noise, conjugate_gradients
@@ -75,14 +74,14 @@ class SoftmaxFit:
     posterior: StackedPosterior
     elbo: float
     info: dict[str, Any]
-    mean_function: MeanFunction
-    solvers: Sequence[PrecisionSolver]
+    stack: Stack
+    solvers: Sequence[ProcessPrecision]
 
     @cached_property
     def trend(self) -> StackedTrend:
         """The posterior of the prior means' coefficients."""
         pairs = zip(self.solvers, self.posterior.parts)
-        return StackedTrend([self.mean_function.trend(solver, part.mean) for solver, part in pairs])
+        return StackedTrend([self.stack.trend(solver, part.mean) for solver, part in pairs])
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def fit_softmax(
     family: Family,
     prior: Prior,
     data: Data,
-    mean_function: MeanFunction,
+    stack: Stack,
     start: Start | None = None,
     tolerance: float = 1e-7,
     max_iterations: int = 200,
@@ -144,7 +143,7 @@ def fit_softmax(
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
     families = _one_per_class(family, data, noises)
-    problem = _Problem(families, prior, data, mean_function, _SHARES if enough == -np.inf else _SHARES[:3])
+    problem = _Problem(families, prior, data, stack, _SHARES if enough == -np.inf else _SHARES[:3])
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
     state, info = ascend(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
     means = np.ascontiguousarray(state.mean.T)
@@ -153,9 +152,9 @@ def fit_softmax(
     info = {"method": family.name, "guarantee": guarantee, **info, **families[0].info()}
     posterior = StackedPosterior(parts)
     solvers = [
-        PrecisionSolver(prior, V.site_precision, problem.log, nearby=V.precision_factor) for V in state.covariances
+        ProcessPrecision(prior, V.site_precision, problem.log, nearby=V.precision_factor) for V in state.covariances
     ]
-    return SoftmaxFit(posterior, state.elbo, info, mean_function, solvers)
+    return SoftmaxFit(posterior, state.elbo, info, stack, solvers)
 
 
 def class_noises(graph: Graph, n_classes: int) -> list[Noise]:
@@ -175,10 +174,10 @@ def _one_per_class(family: Family, data: Data, noises: Sequence[Noise] | None) -
 
 class _Problem:
     def __init__(
-        self, families: list[Family], prior: Prior, data: Data, mean_function: MeanFunction, shares: tuple[float, ...]
+        self, families: list[Family], prior: Prior, data: Data, stack: Stack, shares: tuple[float, ...]
     ) -> None:
         assert isinstance(data.likelihood, Softmax)
-        self.families, self.prior, self.mean_function, self.shares = families, prior, mean_function, shares
+        self.families, self.prior, self.stack, self.shares = families, prior, stack, shares
         self.seen = data.likelihood.indicators(data.y)
         self.weight = np.ones(len(data.y)) if data.weight is None else data.weight
         self.log = SolverLog()
@@ -243,7 +242,7 @@ class _Problem:
     def certificate(self, state: _State) -> dict[str, float]:
         """Both residuals, the largest of all classes, relative to the largest term of their equation; and the bound."""
         gradient, w = state.expected.gradient, state.expected.precision
-        pull = self.mean_function.penalty_gradient(state.mean)
+        pull = self.stack.penalty_gradient(state.mean)
         largest_term = max(np.abs(gradient).max(), np.abs(pull).max(), np.max(w * np.sqrt(state.variance)))
         mismatches = [covariance.mismatch(w[:, c]) for c, covariance in enumerate(state.covariances)]
         return {
@@ -265,7 +264,7 @@ class _Problem:
 
         def apply(u: NDArray[np.float64]) -> NDArray[np.float64]:
             columns = u.reshape(mean.shape)
-            return _centred(self.mean_function.penalty_gradient(columns) + expected.bend(columns)).ravel()
+            return _centred(self.stack.penalty_gradient(columns) + expected.bend(columns)).ravel()
 
         def precondition(r: NDArray[np.float64]) -> NDArray[np.float64]:
             rows = np.ascontiguousarray(r.reshape(mean.shape).T)
@@ -275,7 +274,7 @@ class _Problem:
                 z[:, c] += shift(rows[c])
             return _centred(z).ravel()
 
-        slope = expected.gradient - self.mean_function.penalty_gradient(mean)
+        slope = expected.gradient - self.stack.penalty_gradient(mean)
         tolerance = self.families[0].solve_tolerance
         found = conjugate_gradients(apply, _centred(slope).ravel(), precondition, tolerance, _MOST_SOLVES)
         self.log.iterations.append(found.iterations)
@@ -285,19 +284,19 @@ class _Problem:
     def _shifts(self, w: Columns) -> list[Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
         """For each class the solution in the space of H: a shift along it meets no resistance of P̃, which the factor of
         P doesn't know."""
-        H = self.mean_function.basis
+        H = self.stack.linear.basis
         if not H.shape[1]:
             return []
-        stiffness = H.T @ self.mean_function.penalty_gradient(H)
+        stiffness = H.T @ self.stack.penalty_gradient(H)
         systems = [stiffness + H.T @ (column[:, None] * H) for column in w.T]
         ridge = np.eye(H.shape[1])
         inverses = [np.linalg.inv(A + (1e-12 * np.trace(A) + np.finfo(float).tiny) * ridge) for A in systems]
         return [lambda r, inverse=inverse: H @ (inverse @ (H.T @ r)) for inverse in inverses]  # type: ignore[misc]
 
-    def _solvers(self, w: Columns) -> list[PrecisionSolver]:
-        return [PrecisionSolver(self.prior, column, self.log) for column in np.ascontiguousarray(w.T)]
+    def _solvers(self, w: Columns) -> list[ProcessPrecision]:
+        return [ProcessPrecision(self.prior, column, self.log) for column in np.ascontiguousarray(w.T)]
 
-    def _covariances(self, w: Columns, solvers: Sequence[PrecisionSolver] = ()) -> list[Covariance] | None:
+    def _covariances(self, w: Columns, solvers: Sequence[ProcessPrecision] = ()) -> list[Covariance] | None:
         """The best V_c for each column of w; None where one couldn't be had. `solvers` are for w, if there are any."""
         if not solvers:
             solvers = self._solvers(w)
@@ -311,7 +310,7 @@ class _Problem:
         elbo = expected.value
         for column, covariance in zip(np.ascontiguousarray(mean.T), covariances):
             # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
-            rest = covariance.site_precision @ covariance.variance - self.mean_function.penalty(column)
+            rest = covariance.site_precision @ covariance.variance - self.stack.penalty(column)
             elbo += 0.5 * float(rest - self.prior.logdet + covariance.log_determinant)
         return _State(mean, covariances, expected, elbo)
 

@@ -10,9 +10,10 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import clone
 
+from npvi.components import Trend
 from npvi.config import from_config, parameter_from_config
 from npvi.graph import Graph
-from npvi.inference import Data, Trend
+from npvi.inference import Data
 from npvi.inference.families.full import dense_posterior
 from npvi.io.checks import check_arrays, check_sense
 from npvi.io.packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, STEP, prefixes

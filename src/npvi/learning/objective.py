@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import Coefficients, Process, Stack
 from npvi.graph import Graph
-from npvi.inference import AllCovariances, Data, Fit, MeanFunction, Start, fit_posterior
+from npvi.inference import AllCovariances, Data, Fit, Start, fit_posterior
 from npvi.inference.cavity import places_of, without_own, without_place
 from npvi.kernels import Kernel
 from npvi.learning.bfgs import Ascent, climb
@@ -67,9 +68,9 @@ class Model:
         """The prior of points in the graph's order."""
         return self.structure.prior(self.kernel, self.nugget, X, graph)
 
-    def mean_function(self, prior: Prior, basis: NDArray[np.float64]) -> MeanFunction:
+    def stack(self, prior: Prior, basis: NDArray[np.float64]) -> Stack:
         """The prior mean of points in the graph's order."""
-        return MeanFunction(prior, basis, self.coefficient_precision)
+        return Stack(Process(prior), Coefficients(basis, self.coefficient_precision))
 
     def named(self) -> dict[str, Any]:
         """All numbers by their full names."""
@@ -132,8 +133,8 @@ class BoundObjective:
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         data, fit = self._fit(model)
-        prior, posterior = fit.mean_function.prior, fit.posterior
-        centred = fit.mean_function.centred(posterior.mean)[:, None]
+        prior, posterior = fit.stack.prior, fit.posterior
+        centred = fit.stack.centred(posterior.mean)[:, None]
         if fit.spread is not None:
             centred = np.hstack([centred, fit.spread.left])
         draws = getattr(posterior, "draws", None)
@@ -149,7 +150,7 @@ class BoundObjective:
     def leave_one_out(self, model: Model) -> Vector:
         """The log density of each observation given all others."""
         data, fit = self._fit(model)
-        posterior, least = fit.posterior, fit.mean_function.marginal_precision
+        posterior, least = fit.posterior, fit.stack.marginal_precision
         mean, variance = without_own(data, posterior.mean, fit.variance, posterior.site_precision, least)
         return predictive_log_prob(model.likelihood, data.y, mean, variance, data.row)
 
@@ -160,7 +161,7 @@ class BoundObjective:
         factor, posterior, basis = fit.factor, fit.posterior, self.basis
         places = places_of(self.X)
         if len(places) == len(self.X):
-            least = fit.mean_function.marginal_precision
+            least = fit.stack.marginal_precision
             left = without_own(data, posterior.mean, fit.variance, posterior.site_precision, least)
             return LeftOut(np.arange(len(self.X)), np.arange(len(self.X)), *left)
         if factor is None:
@@ -170,7 +171,7 @@ class BoundObjective:
             places = [places[i] for i in chosen]
         gradient = data.expectations(posterior.mean, fit.variance).gradient
         along = np.zeros((len(self.X), 0)) if fit.spread is None else fit.spread.along
-        variance, spread = fit.mean_function.prior.marginal_variance, fit.mean_function.coefficient_variance
+        variance, spread = fit.stack.prior.marginal_variance, fit.stack.coefficient_variance
         found: list[tuple] = []
         for some in _batches(places, _COLUMNS):
             rows = np.concatenate(some)
@@ -197,16 +198,14 @@ class BoundObjective:
     def _fit(self, model: Model) -> tuple[Data, Fit]:
         prior = model.prior(self.X, self.graph)
         data = replace(self.data, likelihood=model.likelihood, coarse=not self.careful)
-        mean_function = model.mean_function(prior, self.basis)
+        stack = model.stack(prior, self.basis)
         if self.careful:
             family = AllCovariances(prior, self._noise, strict=True)
-            fit = fit_posterior(family, prior, data, mean_function, self.start, 1e-7, 20, self.enough)
+            fit = fit_posterior(family, prior, data, stack, self.start, 1e-7, 20, self.enough)
         else:
             draws = _DRAWS if len(self.X) <= _MANY else _DRAWS // 2  # sums over many rows need fewer
             family = AllCovariances(prior, self._noise, draws, strict=True)
-            fit = fit_posterior(
-                family, prior, data, mean_function, self.start, 1e-2, 3 if self.start else 12, enough=0.1
-            )
+            fit = fit_posterior(family, prior, data, stack, self.start, 1e-2, 3 if self.start else 12, enough=0.1)
         fit = fit.unless_interrupted()
         if self.start is not None and not fit.elbo > self._best - max(_LOST, 0.2 * abs(self._best)):
             # the start has led astray: from the data's own sites

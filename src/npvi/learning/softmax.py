@@ -35,13 +35,13 @@ class SoftmaxObjective:
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         prior = NNGP(model.kernel, model.nugget, self.X, self.graph)
-        mean_function = model.mean_function(prior, self.basis)
+        stack = model.stack(prior, self.basis)
         family = AllCovariances(prior, self._noises[0], _DRAWS, strict=True)
         fit = fit_softmax(
             family,
             prior,
             self.data,
-            mean_function,
+            stack,
             self.start,
             tolerance=1e-2,
             max_iterations=3,
@@ -52,7 +52,7 @@ class SoftmaxObjective:
             raise KeyboardInterrupt
         self.start = Start(fit.posterior.mean, fit.posterior.variance)
         n_classes = len(fit.posterior.parts)
-        means, draws = mean_function.centred(fit.posterior.mean), self._draws(fit.posterior)
+        means, draws = stack.centred(fit.posterior.mean), self._draws(fit.posterior)
         shares = np.full(n_classes, 1.0 / n_classes), np.full(draws.shape[1], 1.0 / draws.shape[1])
         found = expected_log_density_gradient(prior, np.hstack([means, draws]), np.concatenate(shares))
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import Stack, Trend
 from npvi.graph import Graph
-from npvi.inference import Data, MeanFunction, Start, Trend
+from npvi.inference import Data, Start
 from npvi.learning.objective import Model
 from npvi.likelihoods import conditional_moments, predictive_moments
 from npvi.likelihoods.families.softmax import Softmax
@@ -88,9 +89,9 @@ class Fitted:
         return isinstance(self.model.likelihood, Softmax)
 
     @property
-    def mean_function(self) -> MeanFunction:
+    def stack(self) -> Stack:
         """The prior mean at the training points."""
-        return self.model.mean_function(self.prior, self.basis)
+        return self.model.stack(self.prior, self.basis)
 
     @property
     def marginal_variance(self) -> Vector:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import Stack
 from npvi.graph import Graph
-from npvi.inference import FAMILIES, Data, MeanFunction, Start, fit_posterior
+from npvi.inference import FAMILIES, Data, Start, fit_posterior
 from npvi.inference.stochastic import SGD
 from npvi.kernels import diagonal, evaluate
 from npvi.learning.objective import Model
@@ -92,8 +93,8 @@ def fitted_at(
         _warn_about_scale(prior, np.random.default_rng(0))
     clock.lap("prior")
     progress.report("prior", points=len(ordered))
-    mean_function = model.mean_function(prior, ordered.basis)
-    fit, recognizer = infer(task.spec, prior, data, mean_function, start, task.spec.seed)
+    stack = model.stack(prior, ordered.basis)
+    fit, recognizer = infer(task.spec, prior, data, stack, start, task.spec.seed)
     trend = fit.trend  # computed here, in these threads
     clock.lap("inference")
     prior.forget_precision()
@@ -143,18 +144,16 @@ def _warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:
             )
 
 
-def infer(
-    spec: Spec, prior: Any, data: Data, mean_function: MeanFunction, start: Start | None, seed: int
-) -> tuple[Any, Any]:
+def infer(spec: Spec, prior: Any, data: Data, stack: Stack, start: Start | None, seed: int) -> tuple[Any, Any]:
     """A `Fit`, or the like for several classes, and the network that it took, if it took one.
 
     Every posterior of a model comes from here: one that isn't made of finite numbers, or expects infinite responses in
     its own rows, is refused.
     """
-    found = _inferred(spec, prior, data, mean_function, start, seed)
+    found = _inferred(spec, prior, data, stack, start, seed)
     wrong = _wrong(found[0], prior, data)
     if wrong and start is not None:  # it may have led astray
-        found = _inferred(spec, prior, data, mean_function, None, seed)
+        found = _inferred(spec, prior, data, stack, None, seed)
         wrong = _wrong(found[0], prior, data)
     if wrong:
         if spec.optimizer != "closed":
@@ -198,9 +197,7 @@ def _wrong(fit: Any, prior: Any, data: Data) -> str:
     return ""
 
 
-def _inferred(
-    spec: Spec, prior: Any, data: Data, mean_function: MeanFunction, start: Start | None, seed: int
-) -> tuple[Any, Any]:
+def _inferred(spec: Spec, prior: Any, data: Data, stack: Stack, start: Start | None, seed: int) -> tuple[Any, Any]:
     if spec.method == "npvi-nn":
         if isinstance(data.likelihood, Softmax):
             raise ValueError(
@@ -209,9 +206,9 @@ def _inferred(
             )
         from npvi.amortized import inference  # rarely needed
 
-        return inference.infer(spec.network, spec.solve, spec.refine, data, mean_function, seed, _report_iteration)
+        return inference.infer(spec.network, spec.solve, spec.refine, data, stack, seed, _report_iteration)
     if spec.optimizer != "closed":
-        return _by_gradients(spec, prior, data, mean_function, start, seed), None
+        return _by_gradients(spec, prior, data, stack, start, seed), None
     solve: Any = fit_posterior
     if isinstance(data.likelihood, Softmax):
         from npvi.inference.softmax import fit_softmax  # rarely needed
@@ -221,7 +218,7 @@ def _inferred(
         FAMILIES[spec.method](prior),
         prior,
         data,
-        mean_function,
+        stack,
         start,
         tolerance=spec.tol,
         max_iterations=spec.max_iter,
@@ -230,9 +227,7 @@ def _inferred(
     return fit, None
 
 
-def _by_gradients(
-    spec: Spec, prior: Any, data: Data, mean_function: MeanFunction, start: Start | None, seed: int
-) -> Any:
+def _by_gradients(spec: Spec, prior: Any, data: Data, stack: Stack, start: Start | None, seed: int) -> Any:
     """The paper's own way to its posterior."""
     if isinstance(data.likelihood, Softmax):
         raise ValueError(
@@ -246,7 +241,7 @@ def _by_gradients(
 
     from npvi.inference.stochastic import fit_stochastic  # which needs JAX and optax
 
-    return fit_stochastic(FAMILIES["npvi"](prior), prior, data, mean_function, start, settings, seed, report)
+    return fit_stochastic(FAMILIES["npvi"](prior), prior, data, stack, start, settings, seed, report)
 
 
 def _report_iteration(numbers: dict[str, float]) -> None:

@@ -83,7 +83,7 @@ def _extended(fitted: Fitted, X: NDArray[np.float64], new: Data, every: NDArray[
     precision = model.coefficient_precision
     if precision is not None and part.constant:  # counts that were all zeros may be no longer
         model = replace(model, coefficient_precision=np.append(constant_precision(data), precision[1:]))
-    fit, recognizer = infer(fitted.spec, prior, data, model.mean_function(prior, basis), start, seed=0)
+    fit, recognizer = infer(fitted.spec, prior, data, model.stack(prior, basis), start, seed=0)
     trend = fit.trend
     prior.forget_precision()
     found = replace(

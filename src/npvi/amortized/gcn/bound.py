@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from npvi.amortized.gcn.layout import Layout, patch_layout, random_layout
 from npvi.amortized.gcn.networks import GCN, Networks, adjacency, recognise
-from npvi.inference import Data, MeanFunction
+from npvi.components import Stack
+from npvi.inference import Data
 from npvi.inference.stochastic.cross_entropy import ConditionalPrior
 from npvi.inference.stochastic.expected_likelihood import Observed, observed
 from npvi.inference.stochastic.gaussian import Neighbourhoods, SparseGaussian
@@ -125,25 +126,26 @@ def loss(parameters: Parameters, groups: jax.Array, key: jax.Array, estimate: Ne
     return (shrinkage - estimate.steps * jnp.sum(jnp.where(points >= 0, shares, 0.0))) / len(estimate.variance)
 
 
-def network_bound(prior: NNGP, data: Data, mean_function: MeanFunction, settings: GCN) -> NetworkBound:
+def network_bound(prior: NNGP, data: Data, stack: Stack, settings: GCN) -> NetworkBound:
     """The estimate for a nearest-neighbour prior and data in the graph's order.
 
     Parameters
     ----------
     prior, data : in the graph's order.
-    mean_function : the prior mean Hβ.
+    stack : the process and its mean Hβ.
     settings : layout, batches and draws are what counts here.
 
     Examples
     --------
+    >>> from npvi.components import Process
     >>> from npvi.graph import build_graph
     >>> from npvi.kernels import RBF
     >>> from npvi.likelihoods import Gaussian
     >>> from npvi.amortized.gcn.networks import initial_networks
     >>> X = np.linspace(0.0, 1.0, 100)[:, None]
     >>> prior = NNGP(RBF(), 0.1, X, build_graph(X, 5, order="given"))
-    >>> data, mean_function = Data(Gaussian(), X[:, 0]), MeanFunction(prior, np.zeros((100, 0)))
-    >>> estimate = network_bound(prior, data, mean_function, GCN(samples=None))
+    >>> data, stack = Data(Gaussian(), X[:, 0]), Stack(Process(prior))
+    >>> estimate = network_bound(prior, data, stack, GCN(samples=None))
     >>> estimate.steps, estimate.layout.parents.shape
     (2, (2, 50, 5))
     >>> parameters = Parameters(initial_networks(0, (20, 10, 1)), jnp.zeros(0))
@@ -158,8 +160,8 @@ def network_bound(prior: NNGP, data: Data, mean_function: MeanFunction, settings
         observed(data, float(np.sqrt(prior.marginal_variance.max())), settings.samples),
         jnp.asarray(prior.conditional_mean_weights),
         jnp.asarray(prior.conditional_variance),
-        jnp.asarray(mean_function.basis).reshape(n, -1),
-        jnp.asarray(mean_function.precision),
+        jnp.asarray(stack.linear.basis).reshape(n, -1),
+        jnp.asarray(stack.linear.precision),
         steps,
     )
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from npvi.amortized.gcn.bound import NetworkBound, Parameters, apply_networks, loss, network_bound
 from npvi.amortized.gcn.layout import each_once
 from npvi.amortized.gcn.networks import GCN, Networks, initial_networks
+from npvi.components import Coefficients, Process, Stack
 from npvi.graph import Graph, build_graph
-from npvi.inference import Data, Fit, MeanFunction, SparseFactors
+from npvi.inference import Data, Fit, SparseFactors
 from npvi.inference.stochastic.certificate import bound, certify
 from npvi.likelihoods import predictive_log_prob
 from npvi.linalg import Triangular
@@ -45,12 +46,13 @@ class HeldOut:
 
     Examples
     --------
+    >>> from npvi.components import Process
     >>> from npvi.kernels import RBF
     >>> from npvi.likelihoods import Gaussian
     >>> X = np.array([[0.0], [1.0]])
     >>> prior = NNGP(RBF(), 0.1, X, build_graph(X, 1, order="given"))
     >>> other = HeldOut(np.array([[0.5]]), np.zeros((1, 0)), Data(Gaussian(0.2), np.array([1.0])))
-    >>> score = other.score(prior, MeanFunction(prior, np.zeros((2, 0))))
+    >>> score = other.score(prior, Stack(Process(prior)))
     >>> round(score(np.ones(2), Triangular(prior.graph, np.ones(2), np.zeros((2, 1)))), 3)
     0.879
     """
@@ -59,14 +61,14 @@ class HeldOut:
     basis: NDArray[np.float64]
     data: Data
 
-    def score(self, prior: NNGP, mean_function: MeanFunction) -> Callable[[Vector, Triangular], float]:
+    def score(self, prior: NNGP, stack: Stack) -> Callable[[Vector, Triangular], float]:
         """Mean negative log-density of the observations, given μ + Hβ and L at the prior's points; β as if known."""
         given = prior.conditional(self.X)
         some = self.data
 
         def score(mean: Vector, factor: Triangular) -> float:
-            coefficients = mean_function.coefficients(mean)
-            residual = mean - mean_function.basis @ coefficients
+            coefficients = stack.coefficients(mean)
+            residual = mean - stack.linear.basis @ coefficients
             m = np.einsum("ij,ij->i", given.weights, residual[given.neighbors]) + self.basis @ coefficients
             q = FactorPosterior(mean, factor, np.zeros_like(mean))
             v = given.variance + q.projected_variance(given.neighbors, given.weights)
@@ -86,7 +88,7 @@ class GCNFit(Fit):
 def fit_gcn(
     prior: NNGP,
     data: Data,
-    mean_function: MeanFunction,
+    stack: Stack,
     settings: GCN | None = None,
     held_out: HeldOut | None = None,
     regraph: Regraph | None = None,
@@ -98,7 +100,7 @@ def fit_gcn(
     Parameters
     ----------
     prior, data : in the graph's order.
-    mean_function : the prior mean Hβ; β is trained together with the networks, which say what f − Hβ is.
+    stack : a process and the mean Hβ; β is trained together with the networks, which say what f − Hβ is.
     settings : of networks and training.
     held_out : observations that aren't in `data`: the epoch that predicts them best wins.
     regraph : the graph for coordinates of some of the points, where ``settings.validation`` holds out the others; by
@@ -121,31 +123,32 @@ def fit_gcn(
 
     Examples
     --------
+    >>> from npvi.components import Process
     >>> from npvi.kernels import RBF
     >>> from npvi.likelihoods import Poisson
     >>> X = np.linspace(0.0, 10.0, 200)[:, None]
     >>> graph = build_graph(X, 5)
     >>> prior = NNGP(RBF(), 0.01, X[graph.order], graph)
     >>> data = Data(Poisson(), np.round(3.0 + 2.0 * np.sin(X[graph.order, 0])))
-    >>> fit = fit_gcn(prior, data, MeanFunction(prior, np.zeros((200, 0))), GCN(epochs=5))
+    >>> fit = fit_gcn(prior, data, Stack(Process(prior)), GCN(epochs=5))
     >>> fit.info["steps"], fit.posterior.mean.shape
     (20, (200,))
     """
     settings = GCN() if settings is None else settings
     settings.validate()
-    problem = _Problem(prior, data, mean_function, settings, held_out)
+    problem = _Problem(prior, data, stack, settings, held_out)
     if held_out is None and settings.validation:
         problem = problem.divided(regraph or _regraph(prior), seed)
     trained = problem.train(seed, progress)
-    mean, factor = _reached(trained.parameters, prior, data, mean_function)
+    mean, factor = _reached(trained.parameters, prior, data, stack)
     with np.errstate(all="ignore"):
-        value = bound(prior, data, mean_function, mean, factor)
+        value = bound(prior, data, stack, mean, factor)
     if not np.isfinite(value):
         raise FloatingPointError(
             f"the bound of what the networks say is not finite after {trained.epochs} epochs of training: use a "
             f"smaller learning_rate than {settings.learning_rate!r}"
         )
-    found = certify(SparseFactors(prior), prior, data, mean_function, mean, factor)
+    found = certify(SparseFactors(prior), prior, data, stack, mean, factor)
     info = {
         "method": "npvi-nn",
         "network": "gcn",
@@ -158,7 +161,7 @@ def fit_gcn(
         "converged": bool(found.gain <= _ENOUGH * len(data.y)),
     }
     posterior = FactorPosterior(mean, factor, found.site_precision)
-    return GCNFit(posterior, found.elbo, info, mean_function, found.solver, trained.parameters.networks)
+    return GCNFit(posterior, found.elbo, info, stack, found.solver, trained.parameters.networks)
 
 
 def _told(trained: Trained, problem: _Problem) -> dict[str, Any]:
@@ -191,13 +194,13 @@ class _Problem:
 
     prior: NNGP
     data: Data
-    mean_function: MeanFunction
+    stack: Stack
     settings: GCN
     held_out: HeldOut | None
 
     @cached_property
     def estimate(self) -> NetworkBound:
-        return network_bound(self.prior, self.data, self.mean_function, self.settings)
+        return network_bound(self.prior, self.data, self.stack, self.settings)
 
     def train(self, seed: int, progress: Progress | None) -> Trained:
         settings, n, steps = self.settings, len(self.data.y), self.estimate.steps
@@ -205,7 +208,7 @@ class _Problem:
         fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
         first = Parameters(
             initial_networks(seed, settings.sizes),
-            jnp.asarray(self.mean_function.coefficients(fitted)),
+            jnp.asarray(self.stack.coefficients(fitted)),
         )
         per_batch = settings.batch(n) if settings.layout == "random" else 1
 
@@ -231,15 +234,15 @@ class _Problem:
     def _judge(self) -> Callable[[Parameters], float] | None:
         """What tells one epoch from another: what is held out or, where patience needs it, the bound per point."""
         if self.held_out is not None:
-            score = self.held_out.score(self.prior, self.mean_function)
+            score = self.held_out.score(self.prior, self.stack)
         elif self.settings.patience is not None:
 
             def score(mean: Vector, factor: Triangular) -> float:
-                return -bound(self.prior, self.data, self.mean_function, mean, factor) / len(mean)
+                return -bound(self.prior, self.data, self.stack, mean, factor) / len(mean)
         else:
             return None
 
-        return lambda parameters: score(*_reached(parameters, self.prior, self.data, self.mean_function))
+        return lambda parameters: score(*_reached(parameters, self.prior, self.data, self.stack))
 
     def divided(self, regraph: Regraph, seed: int) -> _Problem:
         """The same for some of the points, with the others held out; rows without weight are no test."""
@@ -253,12 +256,14 @@ class _Problem:
         graph = regraph(prior.kernel.coordinates(prior.X[some]))
         some = some[graph.order]
         fewer = NNGP(prior.kernel, prior.nugget, prior.X[some], graph)
-        basis, precision = self.mean_function.basis, self.mean_function.precision
+        basis, precision = self.stack.linear.basis, self.stack.linear.precision
         held_out = HeldOut(prior.X[others], basis[others], data.take(others))
-        return _Problem(fewer, data.take(some), MeanFunction(fewer, basis[some], precision), self.settings, held_out)
+        return _Problem(
+            fewer, data.take(some), Stack(Process(fewer), Coefficients(basis[some], precision)), self.settings, held_out
+        )
 
 
-def _reached(parameters: Parameters, prior: NNGP, data: Data, mean_function: MeanFunction) -> tuple[Vector, Triangular]:
+def _reached(parameters: Parameters, prior: NNGP, data: Data, stack: Stack) -> tuple[Vector, Triangular]:
     """The mean of f and L at all points."""
     mean, factor = apply_networks(parameters.networks, prior, data)
-    return mean + mean_function.basis @ np.asarray(parameters.coefficients, dtype=np.float64), factor
+    return mean + stack.linear.basis @ np.asarray(parameters.coefficients, dtype=np.float64), factor

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.solver import PrecisionSolver
+from npvi.components import ProcessPrecision
 from npvi.posteriors import Posterior
 from npvi.priors import PrecisionFactor
 
@@ -53,7 +53,7 @@ class Family(Protocol):
     solve_tolerance: float
     """To which systems of a Newton step are solved: no better than the rest of the iteration is."""
 
-    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> Any:
+    def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> Any:
         """The best V for w, a `Covariance`, or None where there is none; `solver` is for P + W, if there is one."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.solver import PrecisionSolver
+from npvi.components import ProcessPrecision
 from npvi.linalg import ZeroFillFactor
 from npvi.priors import Prior
 
@@ -52,9 +52,9 @@ class FactoredCovariances:
     def __init__(self, prior: Prior) -> None:
         self.prior = prior
 
-    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Factored | None:
+    def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> _Factored | None:
         """None where there is no factor with a positive diagonal."""
-        solver = solver if solver is not None else PrecisionSolver(self.prior, w)
+        solver = solver if solver is not None else ProcessPrecision(self.prior, w)
         while True:
             factor = solver.factor()
             if factor is None or factor.root is None:  # the classical one has no derivatives

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 from scipy.spatial import cKDTree
 
-from npvi.inference.precision_posterior import again, precision_posterior
-from npvi.inference.solver import PrecisionSolver
-from npvi.linalg import Noise, ZeroFillFactor, inverse_root
+from npvi.components.precision_posterior import again, precision_posterior
+from npvi.components.process import PROBES, ProcessPrecision
+from npvi.linalg import DenseFactor, Noise, ZeroFillFactor, dense_factor
 from npvi.linalg.many_columns import count_of
 from npvi.linalg.woodbury import WoodburyFactor
 from npvi.posteriors import DrawsPosterior, Posterior, PrecisionPosterior
@@ -24,13 +23,10 @@ from npvi.runtime.parallel import over_chunks
 __all__ = ["AllCovariances", "dense_posterior"]
 
 Vector = NDArray[np.float64]
-Columns = NDArray[np.float64]
 
 #: up to this many points everything is done with dense matrices, exactly: at the price of half as much again, where all
 #: of a fit is a few hundredths of a second
 _DENSE = 400
-#: random vectors that find out how far from exact the factor is, and what is missing of its determinant
-_PROBES = 8
 #: for the residuals of mean and covariance, where marginal variances are those of the factor
 _TOLERANCES = (1e-5, 3e-4)
 #: how far these may be off, relatively: steps may seem to lower the bound by what follows from it
@@ -38,11 +34,6 @@ _VARIANCES = 0.02
 #: how much more neighbours count that are all off to one side: standard deviations of smooth functions were seen to be
 #: off by four times as much as each
 _TOGETHER = 6.0
-#: ‖M ε − ε‖/‖ε‖ from which on a factor is no help, from which on its derivatives aren't, and up to which it is as good
-#: as exact
-_USELESS, _POOR, _ACCURACY = 100.0, 0.3, 0.01
-#: draws for the marginal variances where there is no better factor
-_DRAWS = 64
 #: error of the marginal standard deviations that is left alone; share of a fit's work that exact ones may cost, and
 #: rows that are looked at in any case
 _FINE, _SHARE, _SOME = 0.001, 0.1, 1000
@@ -52,18 +43,6 @@ _GROUP, _GROUPS = 16, 8
 _ITERATIONS, _FACTORS = 30, 6
 #: rows nearby that an unknown one is taken to be like
 _LIKE = 4
-
-
-@dataclass(frozen=True)
-class _DenseFactor:
-    """(P + W)⁻¹ by its root: solves with it, and with matrices that are near, take a step or a few."""
-
-    inverse_root: NDArray[np.float64]
-    finite: ClassVar[bool] = True
-    breakdowns: ClassVar[tuple[int, ...]] = ()
-
-    def solve(self, rhs: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.inverse_root @ (self.inverse_root.T @ rhs)
 
 
 @dataclass(frozen=True)
@@ -99,7 +78,7 @@ class AllCovariances:
     zero-fill factor U Uᵀ of P + W, marginal variances are the derivatives of log |U Uᵀ| in w, a pass back through the
     factor: nothing is drawn, and two fits of the same data agree. How far M = U⁻¹(P+W)U⁻ᵀ is from the identity a few
     random vectors tell, always the same ones; what they know of log |M| is added to the determinant. The posterior of a
-    fit has a better factor where it needs one (see `npvi.inference.precision_posterior`); marginal variances follow.
+    fit has a better factor where it needs one (see `npvi.components.precision_posterior`); marginal variances follow.
 
     Parameters
     ----------
@@ -115,7 +94,7 @@ class AllCovariances:
         self,
         prior: Prior,
         noise: Noise | None = None,
-        draws: int = _PROBES,
+        draws: int = PROBES,
         strict: bool = False,
     ) -> None:
         self.prior, self.draws, self.strict = prior, draws, strict
@@ -128,12 +107,12 @@ class AllCovariances:
         self._info: dict[str, Any] = {}
         self._ratio: Vector | float = 1.0  # of marginal variances to what the factor says they are
 
-    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Inverse | None:
+    def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> _Inverse | None:
         if self._precision is not None:
-            return _dense_inverse(self._precision, w)
-        solver = solver if solver is not None else PrecisionSolver(self.prior, w)
+            return _exactly(w, dense_factor(self._precision, w))
+        solver = solver if solver is not None else ProcessPrecision(self.prior, w)
         if self.exact:
-            return _closed_form(solver.factor())
+            return _exactly(w, solver.factor())
         while True:
             found = self._factored(solver, solver.factor())
             if found is not None or not solver.fall_back():
@@ -207,54 +186,19 @@ class AllCovariances:
     def info(self) -> dict[str, Any]:
         return self._info
 
-    def _factored(self, solver: PrecisionSolver, factor: ZeroFillFactor | None) -> _Inverse | None:
+    def _factored(self, solver: ProcessPrecision, factor: ZeroFillFactor | None) -> _Inverse | None:
         """V as a factor has it; None where that won't do."""
         if factor is None:
             return None
-        w, transpose = solver.site_precision, factor.transpose
-        probes = self._noise.columns(0, _PROBES)
-
-        def around(x: Columns) -> Columns:
-            """M x."""
-            return transpose.transpose_solve(solver.matvec(transpose.solve(x)))
-
-        with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
-            gaps = around(probes) - probes
-            size = np.einsum("ij,ij->j", probes, probes)
-            departure = float(np.max(np.sqrt(np.einsum("ij,ij->j", gaps, gaps) / size)))
-        drawn = factor.root is None  # the classical factor, the last one, has no derivatives
-        if not departure < (_USELESS if drawn else _POOR):
+        found = solver.determinant(factor, self._noise, self.draws, self.strict)
+        if found is None:
             return None
-        near = departure <= _ACCURACY
-        logarithms = size * np.log1p(np.einsum("ij,ij->j", probes, gaps) / size)
-        own = factor.root is getattr(self.prior, "root", None) and not len(factor.breakdowns)
-        draws = None
-        if not near or (self.strict and not own):
-            noise = self._noise.columns(0, _DRAWS if drawn else max(self.draws, _PROBES))
-            found = inverse_root(around, noise, _ACCURACY)
-            draws, logarithms = transpose.solve(found.root), found.logarithm
-            if not np.isfinite(logarithms).all():
-                return None
-        variance = self._marginals(solver, factor, draws)
+        variance = solver.marginal_variance(factor, self._noise, found.draws, self._ratio)
         if variance is None:
             return None
-        self._info |= {
-            "factor_residual": departure,
-            "log_determinant_error": float(np.std(logarithms) / np.sqrt(len(logarithms))),
-        }
-        log_determinant = -(factor.log_determinant() + float(np.mean(logarithms)))
-        return _Inverse(w, variance, log_determinant, factor, solver.route, near, draws)
-
-    def _marginals(self, solver: PrecisionSolver, factor: ZeroFillFactor, draws: Columns | None) -> Vector | None:
-        """Marginal variances, None where they can't be right: they are between those of a point whose neighbours are
-        all known, and (but for what a nearest-neighbour prior makes of it) those of the prior."""
-        known = 1.0 / (self.prior.precision_diagonal + solver.site_precision)
-        if factor.root is None:
-            x = draws if draws is not None else factor.transpose.solve(self._noise.columns(0, _DRAWS))
-            return (known + np.mean((x - solver.matvec(x) * known[:, None]) ** 2, axis=1)) * self._ratio
-        variance = factor.inverse_diagonal() * self._ratio
-        right = (variance > 0.0) & (variance < 2.0 * self.prior.marginal_variance)
-        return np.maximum(variance, known) if right.all() else None
+        self._info |= {"factor_residual": found.departure, "log_determinant_error": found.error}
+        w, log_determinant = solver.site_precision, -found.logarithm
+        return _Inverse(w, variance, log_determinant, factor, solver.route, found.near, found.draws)
 
 
 def _spaced(rows: NDArray[np.int32], count: int) -> NDArray[np.int32]:
@@ -265,15 +209,13 @@ def _rms(x: Vector) -> float:
     return float(np.sqrt(np.mean(x**2)))
 
 
-def _closed_form(factor: WoodburyFactor | None) -> _Inverse | None:
-    if factor is None:  # w < 0
-        return None
-    return _Inverse(factor.site_precision, factor.variance, -factor.log_determinant(), factor)
+def _exactly(w: Vector, factor: DenseFactor | WoodburyFactor | None) -> _Inverse | None:
+    return None if factor is None else _Inverse(w, factor.variance, -factor.log_determinant(), factor)
 
 
 def dense_posterior(prior: Prior, mean: Vector, w: Vector) -> DrawsPosterior:
     """N(mean, (P + W)⁻¹) in closed form, from its site precisions; ValueError where there is none."""
-    found = _dense_inverse(prior.block(np.arange(len(w))), w)
+    found = _exactly(w, dense_factor(prior.block(np.arange(len(w))), w))
     if found is None:
         raise ValueError("its site_precision makes no posterior")
     return _exact_posterior(mean, found)
@@ -283,18 +225,6 @@ def _exact_posterior(mean: Vector, covariance: _Inverse) -> DrawsPosterior:
     w = covariance.site_precision
     root = covariance.precision_factor.inverse_root
     return DrawsPosterior(mean, root * np.sqrt(len(w)), covariance.variance, w)
-
-
-def _dense_inverse(P: NDArray, w: Vector) -> _Inverse | None:
-    matrix = np.array(P, order="F")
-    matrix[np.diag_indices(len(w))] += w
-    C, failed = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
-    if failed:  # w < 0
-        return None
-    log_determinant = -2.0 * float(np.log(np.diag(C)).sum())
-    inverse, _ = lapack.dtrtri(C, lower=1, overwrite_c=1)  # V = C⁻ᵀC⁻¹
-    variance = np.einsum("ij,ij->j", inverse, inverse)
-    return _Inverse(w, variance, log_determinant, _DenseFactor(inverse.T))
 
 
 @compiled

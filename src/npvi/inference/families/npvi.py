@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.solver import PrecisionSolver
+from npvi.components import ProcessPrecision
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
 from npvi.priors import Prior
@@ -50,7 +50,7 @@ class SparseFactors:
     def __init__(self, prior: Prior) -> None:
         self.prior = prior
 
-    def covariance(self, w: Vector, solver: PrecisionSolver | None = None) -> _Swept | None:
+    def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> _Swept | None:
         """One sweep; None where it met a block that isn't positive definite (w < 0)."""
         swept = _Swept(w, self.prior.lower_half.sweep(w))
         return swept if np.isfinite(swept.variance).all() else None

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from npvi.components import Stack
 from npvi.inference.data import Data
-from npvi.inference.mean_function import MeanFunction
 from npvi.inference.stochastic.cross_entropy import ConditionalPrior, LowRankPrior
 from npvi.inference.stochastic.expected_likelihood import Observed, observed
 from npvi.inference.stochastic.gaussian import SparseGaussian, entropy, neighbourhoods
@@ -81,17 +81,16 @@ def loss(parameters: Parameters, points: jax.Array, key: jax.Array, estimate: St
     return -(likelihood + cross + own)
 
 
-def stochastic_bound(
-    prior: Prior, data: Data, mean_function: MeanFunction, samples: int | None = None
-) -> StochasticBound:
+def stochastic_bound(prior: Prior, data: Data, stack: Stack, samples: int | None = None) -> StochasticBound:
     """The estimate for a prior of the package; `samples` as in `observed`.
 
+    >>> from npvi.components import Process
     >>> from npvi.graph import build_graph
     >>> from npvi.kernels import RBF
     >>> from npvi.likelihoods import Gaussian
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> prior = NNGP(RBF(), 0.1, X, build_graph(X, 1, order="given"))
-    >>> estimate = stochastic_bound(prior, Data(Gaussian(0.5), np.zeros(3)), MeanFunction(prior, np.zeros((3, 0))))
+    >>> estimate = stochastic_bound(prior, Data(Gaussian(0.5), np.zeros(3)), Stack(Process(prior)))
     >>> q = SparseGaussian(jnp.zeros(3), jnp.zeros((3, 1)), jnp.zeros(3))
     >>> [term.shape for term in estimate.terms(q, jnp.zeros(0), jnp.array([0, 2]), jax.random.key(0))]
     [(), (), ()]
@@ -100,8 +99,8 @@ def stochastic_bound(
     return StochasticBound(
         observed(data, widest, samples),
         _in_jax(prior),
-        jnp.asarray(mean_function.basis),
-        jnp.asarray(mean_function.precision),
+        jnp.asarray(stack.linear.basis),
+        jnp.asarray(stack.linear.precision),
         jnp.asarray(np.sqrt(prior.marginal_variance)),
     )
 

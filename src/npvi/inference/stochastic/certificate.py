@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import ProcessPrecision, Stack
 from npvi.inference.data import Data
 from npvi.inference.fit import Family
-from npvi.inference.mean_function import MeanFunction
-from npvi.inference.solver import PrecisionSolver
 from npvi.likelihoods import Expectations
 from npvi.linalg import Triangular
 from npvi.priors import NNGP, LowRank, Prior
@@ -37,34 +36,32 @@ class Certificate(NamedTuple):
     """What a Newton step for μ and the best L for the present site precisions promise to add to the bound: right to
     second order near the optimum, and large far from it."""
     site_precision: Vector
-    solver: PrecisionSolver
+    solver: ProcessPrecision
     """For P + W."""
 
 
-def bound(prior: Prior, data: Data, mean_function: MeanFunction, mean: Vector, factor: Triangular) -> float:
+def bound(prior: Prior, data: Data, stack: Stack, mean: Vector, factor: Triangular) -> float:
     """The bound of N(mean, L Lᵀ) given the mean's coefficients, with the best covariance of these."""
-    found = _told(prior, data, mean_function, mean, factor)
-    return _bound(prior, mean_function, mean, factor, found, _trace(prior, factor))
+    found = _told(prior, data, stack, mean, factor)
+    return _bound(prior, stack, mean, factor, found, _trace(prior, factor))
 
 
-def certify(
-    family: Family, prior: Prior, data: Data, mean_function: MeanFunction, mean: Vector, factor: Triangular
-) -> Certificate:
+def certify(family: Family, prior: Prior, data: Data, stack: Stack, mean: Vector, factor: Triangular) -> Certificate:
     """The bound of N(mean, L Lᵀ) given the mean's coefficients, and how far it is from the optimum."""
-    found, trace = _told(prior, data, mean_function, mean, factor), _trace(prior, factor)
+    found, trace = _told(prior, data, stack, mean, factor), _trace(prior, factor)
     expected, variance, w = found.expected, found.variance, found.expected.precision
-    pull = mean_function.penalty_gradient(mean)
+    pull = stack.penalty_gradient(mean)
     slope = expected.gradient - pull
-    solver = PrecisionSolver(prior, np.clip(w, 0.0, _LARGEST))
+    solver = ProcessPrecision(prior, np.clip(w, 0.0, _LARGEST))
     largest = max(np.abs(expected.gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(variance)))
     # the largest term of the equation for L is the inverse of its smallest diagonal entry, as in a closed-form fit
     left_over, _ = prior.lower_half.stationarity(factor, w)
     own = factor.row_norms_squared()
     return Certificate(
-        _bound(prior, mean_function, mean, factor, found, trace),
+        _bound(prior, stack, mean, factor, found, trace),
         float(np.abs(slope).max() / max(largest, np.finfo(float).tiny)),
         float(left_over * factor.diagonal.min()),
-        0.5 * float(slope @ mean_function.solve(solver, slope)) + _gain(family, solver, factor, own, trace),
+        0.5 * float(slope @ stack.solve(solver, slope)) + _gain(family, solver, factor, own, trace),
         w,
         solver,
     )
@@ -78,29 +75,27 @@ class _Told(NamedTuple):
     of_coefficients: float
 
 
-def _told(prior: Prior, data: Data, mean_function: MeanFunction, mean: Vector, factor: Triangular) -> _Told:
+def _told(prior: Prior, data: Data, stack: Stack, mean: Vector, factor: Triangular) -> _Told:
     own = factor.row_norms_squared()
     expected, variance, added = data.expectations(mean, own), own, 0.0
-    for _ in range(0 if mean_function.known else _ROUNDS):  # of sites and spread, until they go with each other
+    for _ in range(0 if stack.known else _ROUNDS):  # of sites and spread, until they go with each other
         w = np.clip(expected.precision, 0.0, _LARGEST)
-        spread = mean_function.spread(PrecisionSolver(prior, w))
+        spread = stack.spread(ProcessPrecision(prior, w))
         assert spread is not None  # P + W is positive definite for w ≥ 0
         variance, added = own + spread.variance, 0.5 * (float(w @ spread.variance) + spread.log_determinant)
         expected = data.expectations(mean, variance)
     return _Told(expected, variance, added)
 
 
-def _gain(family: Family, solver: PrecisionSolver, factor: Triangular, variance: Vector, trace: float) -> float:
+def _gain(family: Family, solver: ProcessPrecision, factor: Triangular, variance: Vector, trace: float) -> float:
     """By how much −½ tr((P+W) L Lᵀ) + log|L| falls short of its largest value."""
     best = family.covariance(solver.site_precision, solver)
     at_best = 0.5 * (best.log_determinant - len(variance))
     return float(at_best + 0.5 * (trace + solver.site_precision @ variance) - np.log(factor.diagonal).sum())
 
 
-def _bound(
-    prior: Prior, mean_function: MeanFunction, mean: Vector, factor: Triangular, found: _Told, trace: float
-) -> float:
-    rest = len(mean) - trace - mean_function.penalty(mean) - prior.logdet
+def _bound(prior: Prior, stack: Stack, mean: Vector, factor: Triangular, found: _Told, trace: float) -> float:
+    rest = len(mean) - trace - stack.penalty(mean) - prior.logdet
     return float(found.expected.value.sum() + 0.5 * rest + np.log(factor.diagonal).sum() + found.of_coefficients)
 
 

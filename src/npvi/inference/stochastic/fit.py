@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.components import Stack
 from npvi.inference.data import Data
 from npvi.inference.fit import Family, Fit, Start
-from npvi.inference.mean_function import MeanFunction
 from npvi.inference.stochastic.bound import Parameters, StochasticBound, loss, stochastic_bound
 from npvi.inference.stochastic.certificate import bound, certify
 from npvi.inference.stochastic.gaussian import SparseGaussian
@@ -39,7 +39,7 @@ def fit_stochastic(
     family: Family,
     prior: Prior,
     data: Data,
-    mean_function: MeanFunction,
+    stack: Stack,
     start: Start | None = None,
     settings: SGD | None = None,
     seed: int = 0,
@@ -51,7 +51,7 @@ def fit_stochastic(
     ----------
     family : NPVI's; what is missing at the end is measured by it.
     prior, data : in the graph's order.
-    mean_function : the prior mean Hβ; β is trained together with q.
+    stack : the prior and its mean Hβ; β is trained together with q.
     start : means of f to begin with; by default what y's own fitted values shrink to if no point hears of another. L
         starts diagonal, each point as if the others were known.
     settings : of the optimiser.
@@ -67,6 +67,7 @@ def fit_stochastic(
 
     Examples
     --------
+    >>> from npvi.components import Process
     >>> from npvi.graph import build_graph
     >>> from npvi.inference import SparseFactors
     >>> from npvi.kernels import RBF
@@ -76,16 +77,16 @@ def fit_stochastic(
     >>> graph = build_graph(X, 3)
     >>> prior = NNGP(RBF(), 0.1, X[graph.order], graph)
     >>> data = Data(Gaussian(0.5), np.sin(X[graph.order, 0]))
-    >>> fit = fit_stochastic(SparseFactors(prior), prior, data, MeanFunction(prior, np.zeros((10, 0))))
+    >>> fit = fit_stochastic(SparseFactors(prior), prior, data, Stack(Process(prior)))
     >>> fit.info["converged"]
     True
     """
     settings = SGD() if settings is None else settings
     settings.validate()
-    problem = _Problem(prior, data, mean_function, settings, _held_out(len(data.y), settings.validation, seed))
+    problem = _Problem(prior, data, stack, settings, _held_out(len(data.y), settings.validation, seed))
     batch = settings.batch(len(data.y))
     with float64():
-        estimate = stochastic_bound(prior, problem.seen, mean_function, settings.samples)
+        estimate = stochastic_bound(prior, problem.seen, stack, settings.samples)
         first = problem.first(estimate, start)
         try:
             trained = problem.train(estimate, first, batch, seed, progress)
@@ -94,7 +95,7 @@ def fit_stochastic(
             trained = problem.train(estimate, first, batch, seed, progress)
         mean, factor = problem.reached(estimate, trained.parameters)
     with np.errstate(over="ignore", invalid="ignore"):  # a training that went astray may have got far
-        found = certify(family, prior, problem.seen, mean_function, mean, factor)
+        found = certify(family, prior, problem.seen, stack, mean, factor)
     info = {
         "method": family.name,
         "optimizer": "sgd",
@@ -107,7 +108,7 @@ def fit_stochastic(
         "expected_gain": found.gain,
         "converged": bool(found.gain <= _ENOUGH * len(data.y)),
     }
-    return Fit(FactorPosterior(mean, factor, found.site_precision), found.elbo, info, mean_function, found.solver)
+    return Fit(FactorPosterior(mean, factor, found.site_precision), found.elbo, info, stack, found.solver)
 
 
 def _told(trained: Trained) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def _told(trained: Trained) -> dict[str, Any]:
 class _Problem:
     prior: Prior
     data: Data
-    mean_function: MeanFunction
+    stack: Stack
     settings: SGD
     held_out: NDArray[np.int64]
 
@@ -144,9 +145,9 @@ class _Problem:
 
     def first(self, estimate: StochasticBound, start: Start | None) -> Parameters:
         """Where training starts."""
-        prior, data, basis = self.prior, self.seen, self.mean_function.basis
+        prior, data, basis = self.prior, self.seen, self.stack.linear.basis
         if start is not None:
-            coefficients = self.mean_function.coefficients(start.mean)
+            coefficients = self.stack.coefficients(start.mean)
             mean = start.mean - basis @ coefficients
         else:
             f = data.likelihood.initial_latent(data.y, **data.row)
@@ -160,9 +161,9 @@ class _Problem:
 
     def _regression(self, f: Vector, w: Vector) -> Vector:
         """β by weighted least squares, as if the points were independent."""
-        basis = self.mean_function.basis
+        basis = self.stack.linear.basis
         weight = 1.0 / (self.prior.marginal_variance + 1.0 / np.maximum(w, np.finfo(float).tiny))
-        inner = basis.T @ (weight[:, None] * basis) + np.diag(self.mean_function.precision)
+        inner = basis.T @ (weight[:, None] * basis) + np.diag(self.stack.linear.precision)
         return np.asarray(np.linalg.lstsq(inner, basis.T @ (weight * f))[0], dtype=np.float64)
 
     def train(
@@ -195,7 +196,7 @@ class _Problem:
         graph = self.prior.graph
         edges = np.where(graph.parents >= 0, np.asarray(q.edges), 0.0)
         factor = Triangular(graph, np.exp(np.clip(np.asarray(q.log_diagonal), -_ASTRAY, _ASTRAY)), edges)
-        return np.asarray(q.mean) + self.mean_function.basis @ np.asarray(coefficients), factor
+        return np.asarray(q.mean) + self.stack.linear.basis @ np.asarray(coefficients), factor
 
     def _judge(self, estimate: StochasticBound) -> Callable[[Parameters], float] | None:
         """What tells one epoch from another: the rows held out or, where patience needs it, the bound per point."""
@@ -208,7 +209,7 @@ class _Problem:
 
         def loss_of_all(parameters: Parameters) -> float:
             mean, factor = self.reached(estimate, parameters)
-            return -bound(self.prior, self.data, self.mean_function, mean, factor) / len(self.data.y)
+            return -bound(self.prior, self.data, self.stack, mean, factor) / len(self.data.y)
 
         if len(self.held_out):
             return loss_of_the_held_out

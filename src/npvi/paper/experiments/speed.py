@@ -15,9 +15,10 @@ from sklearn.base import clone
 
 from npvi import GPRegressor
 from npvi.amortized.gcn.fit import HeldOut, fit_gcn
+from npvi.components import Process, Stack
 from npvi.datasets import Split
 from npvi.graph import build_graph
-from npvi.inference import Data, MeanFunction
+from npvi.inference import Data
 from npvi.kernels import RBF
 from npvi.paper.experiments.methods import LIKELIHOODS, METHODS, RIVALS, fit_within, nlpd, our_model
 from npvi.paper.experiments.plan import Plan
@@ -273,7 +274,7 @@ def _trace_of_networks(model: GPRegressor, split: Split, budget: float) -> tuple
 
     settings = model.network.replace(validation=0.0)  # there are other rows to look at
     held_out = HeldOut(split.X_val, np.zeros((len(split.y_val), 0)), Data(likelihood, split.y_val))
-    mean = MeanFunction(prior, np.zeros((len(data.y), 0)))
+    mean = Stack(Process(prior))
     info = fit_gcn(prior, data, mean, settings, held_out, seed=model.random_state, progress=watch).info
     if info["interrupted"] and not cut:
         raise KeyboardInterrupt

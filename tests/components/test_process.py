@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from npvi.components import Coefficients, Process, ProcessPrecision, SolverLog, Stack
 from npvi.graph import build_graph
-from npvi.inference.mean_function import MeanFunction
-from npvi.inference.solver import PrecisionSolver, SolverLog, classical
 from npvi.kernels import RBF
 from npvi.priors import NNGP
+from npvi.priors.nngp import classical
 from tests.support.linalg_cases import prior
 from tests.support.oracle import dense_triangular
 
@@ -24,7 +24,7 @@ def relative_residual(solver, x, rhs):
 def test_the_plain_factor_serves(kernel):
     model = prior(400, 10, kernel)
     w = np.random.default_rng(0).exponential(size=400)
-    solver = PrecisionSolver(model, w)
+    solver = ProcessPrecision(model, w)
     rhs = np.random.default_rng(1).standard_normal(400)
     T = dense_triangular(model.root)
     x = solver.solve(rhs)
@@ -32,7 +32,7 @@ def test_the_plain_factor_serves(kernel):
     np.testing.assert_allclose(x, np.linalg.solve(T.T @ T + np.diag(w), rhs), rtol=0, atol=1e-8 * np.abs(x).max())
     assert solver.log.fallbacks == []
     assert solver.log.breakdowns == [0]
-    assert solver.log.iterations[0] <= PrecisionSolver.patience
+    assert solver.log.iterations[0] <= ProcessPrecision.patience
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -48,7 +48,7 @@ def test_the_plain_factor_serves(kernel):
 def test_fallbacks_reach_the_tolerance_and_are_logged(settings, w, seed):
     model = prior(**settings, order="random", seed=1)
     log = SolverLog()
-    solver = PrecisionSolver(model, np.full(settings["n"], w), log)
+    solver = ProcessPrecision(model, np.full(settings["n"], w), log)
     rhs = np.random.default_rng(seed).standard_normal(settings["n"])
     x = solver.solve(rhs)
     assert log.fallbacks
@@ -70,7 +70,7 @@ def test_the_tolerance_is_kept_when_patience_ends_just_short_of_it(seed):
     """Within a factor of a hundred of the tolerance is not within the tolerance."""
     X = np.random.default_rng(1).uniform(size=(2000, 2))
     graph = build_graph(X, 5, order="random", seed=0)
-    solver = PrecisionSolver(NNGP(RBF(0.1), 1e-4, X[graph.order], graph), np.full(2000, 100.0))
+    solver = ProcessPrecision(NNGP(RBF(0.1), 1e-4, X[graph.order], graph), np.full(2000, 100.0))
     rhs = np.random.default_rng(seed).standard_normal(2000)
     assert relative_residual(solver, solver.solve(rhs), rhs) <= 2e-10
 
@@ -97,12 +97,12 @@ def test_the_mean_function_is_profiled_out(p):
     T = dense_triangular(model.root)
     P = T.T @ T
     projected = P - P @ H @ np.linalg.solve(H.T @ P @ H, H.T @ P) if p else P
-    mean = MeanFunction(model, H)
+    mean = Stack(Process(model), Coefficients(H))
     beta = np.linalg.lstsq(T @ H, T @ f, rcond=None)[0]
     np.testing.assert_allclose(mean.coefficients(f), beta, rtol=1e-8)
     np.testing.assert_allclose(mean.centred(f), f - H @ beta, rtol=1e-8, atol=1e-10)
     assert mean.penalty(f) == pytest.approx(f @ projected @ f, rel=1e-8)
     gradient = mean.penalty_gradient(f)
     np.testing.assert_allclose(gradient, projected @ f, rtol=0, atol=1e-8 * np.abs(gradient).max())
-    x = mean.solve(PrecisionSolver(model, w), f)
+    x = mean.solve(ProcessPrecision(model, w), f)
     np.testing.assert_allclose(x, np.linalg.solve(projected + np.diag(w), f), rtol=0, atol=1e-7 * np.abs(x).max())

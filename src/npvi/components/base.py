@@ -1,0 +1,92 @@
+"""What a component of the linear predictor answers: the same questions, whatever its prior is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Component", "Rows"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A with one number in each row: row i of the data sees weight_i z[at_i].
+
+    Attributes
+    ----------
+    size : of z.
+    at : which number of z each row sees, shape (rows,); None where row i sees number i.
+    weight : what it is multiplied with, shape (rows,); None for 1.
+
+    Examples
+    --------
+    >>> rows = Rows(2, np.array([0, 1, 1]), np.array([1.0, 1.0, 2.0]))
+    >>> rows.times(np.array([10.0, 20.0]))
+    array([10., 20., 40.])
+    >>> rows.transpose_times(np.ones(3)), rows.information(np.ones(3))
+    (array([1., 3.]), array([1., 5.]))
+    """
+
+    size: int
+    at: NDArray[np.intp] | None = None
+    weight: Vector | None = None
+
+    def __len__(self) -> int:
+        return self.size if self.at is None else len(self.at)
+
+    def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A z, for one vector (size,) or many (size, R)."""
+        seen = z if self.at is None else z[self.at]
+        return seen if self.weight is None else (self.weight * seen.T).T
+
+    def transpose_times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Aᵀ x, for x of shape (rows,) or (rows, R)."""
+        given = x if self.weight is None else (self.weight * x.T).T
+        if self.at is None:
+            return given
+        if given.ndim == 1:
+            return np.asarray(np.bincount(self.at, given, minlength=self.size), dtype=np.float64)
+        return np.column_stack([np.bincount(self.at, column, minlength=self.size) for column in given.T])
+
+    def information(self, site_precision: Vector) -> Vector:
+        """The diagonal of AᵀWA, which has nothing beside it, shape (size,)."""
+        return self.transpose_times(site_precision if self.weight is None else self.weight * site_precision)
+
+
+class Component(Protocol):
+    """z ~ N(0, P⁻¹), of which the linear predictor has A z."""
+
+    @property
+    def size(self) -> int:
+        """Of z."""
+        ...
+
+    def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A z at the rows of the data, for one vector (size,) or many (size, R)."""
+        ...
+
+    def transpose_times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Aᵀ x, for x of shape (rows,) or (rows, R)."""
+        ...
+
+    def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P z, for one vector (size,) or many (size, R)."""
+        ...
+
+    def quadratic(self, z: Vector) -> float:
+        """zᵀ P z."""
+        ...
+
+    @property
+    def logdet(self) -> float:
+        """log |P⁻¹|; less 2π for each flat direction, which has a density of 1 all over."""
+        ...
+
+    def row_variance(self, widest: float) -> Vector:
+        """Prior variances of A z, shape (rows,); a flat direction counts as one with the variance `widest`."""
+        ...

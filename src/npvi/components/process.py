@@ -1,0 +1,278 @@
+"""A process on a graph, and its precision with sites, P + W: systems, draws, the determinant, marginal variances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.components.base import Rows
+from npvi.linalg import Noise, ZeroFillFactor, conjugate_gradients, inverse_root
+from npvi.priors import PrecisionFactor, Prior
+
+__all__ = ["Determinant", "Process", "ProcessPrecision", "SolverLog"]
+
+Vector = NDArray[np.float64]
+Columns = NDArray[np.float64]
+
+#: random vectors that find out how far from exact a factor is, and what is missing of its determinant
+PROBES = 8
+#: ‖M ε − ε‖/‖ε‖ from which on a factor is no help, from which on its derivatives aren't, and up to which it is as good
+#: as exact
+_USELESS, _POOR, _ACCURACY = 100.0, 0.3, 0.01
+#: draws for the marginal variances where there is no better factor
+_DRAWS = 64
+
+
+class Process:
+    """z ~ N(0, P⁻¹) at the positions of a graph.
+
+    Parameters
+    ----------
+    prior : of z.
+    rows : which of its positions each row of the data sees; by default each its own.
+
+    Examples
+    --------
+    >>> from npvi.graph import build_graph
+    >>> from npvi.kernels import RBF
+    >>> from npvi.priors import NNGP
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> process = Process(NNGP(RBF(), 0.0, X, build_graph(X, 2, order="given")), Rows(3, np.array([0, 0, 2])))
+    >>> process.times(np.array([1.0, 2.0, 3.0])), process.row_variance()
+    (array([1., 1., 3.]), array([1., 1., 1.]))
+    """
+
+    def __init__(self, prior: Prior, rows: Rows | None = None) -> None:
+        self.prior = prior
+        self.rows = Rows(prior.graph.n_points) if rows is None else rows
+
+    @property
+    def size(self) -> int:
+        """Positions."""
+        return self.prior.graph.n_points
+
+    def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A z at the rows of the data, for one vector (size,) or many (size, R)."""
+        return self.rows.times(z)
+
+    def transpose_times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Aᵀ x, for x of shape (rows,) or (rows, R)."""
+        return self.rows.transpose_times(x)
+
+    def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P z, for one vector (size,) or many (size, R)."""
+        return self.prior.matvec(z)
+
+    def quadratic(self, z: Vector) -> float:
+        """zᵀ P z."""
+        return self.prior.quadratic(z)
+
+    @property
+    def logdet(self) -> float:
+        """log |P⁻¹|."""
+        return self.prior.logdet
+
+    def row_variance(self, widest: float = np.inf) -> Vector:
+        """Prior variances of A z, shape (rows,)."""
+        seen = self.rows.times(self.prior.marginal_variance)
+        return seen if self.rows.weight is None else self.rows.weight * seen
+
+
+@dataclass
+class SolverLog:
+    """What the solves of one fit took; goes into ``fit_info_``."""
+
+    iterations: list[int] = field(default_factory=list)
+    residuals: list[float] = field(default_factory=list)
+    breakdowns: list[int] = field(default_factory=list)
+    fallbacks: list[str] = field(default_factory=list)
+
+
+class Determinant(NamedTuple):
+    """log |P + W|, by a factor and what random vectors tell of it."""
+
+    logarithm: float
+    error: float
+    """Its standard error."""
+    departure: float
+    """‖M ε − ε‖/‖ε‖ with M = U⁻¹(P+W)U⁻ᵀ: how far the factor U Uᵀ is from exact."""
+    near: bool
+    """Whether it is as good as exact."""
+    draws: Columns | None
+    """Some of N(0, (P + W)⁻¹), where they had to be made."""
+
+
+class ProcessPrecision:
+    """P + W of a process for one W.
+
+    The prior says which factors of P + W there are. A nearest-neighbour prior has the zero-fill factor on the graph's
+    pattern first (on a pattern twice as wide, if P is far denser than the graph). Where conjugate gradients haven't
+    reached the tolerance in `patience` iterations, the wider factor goes on from there, then the classical
+    preconditioner (I−B)ᵀ(D⁻¹+W)(I−B); each change is noted in the log. A low-rank prior's factor is exact: one
+    iteration, and another to take back rounding.
+
+    Parameters
+    ----------
+    prior, site_precision : P and w.
+    log : where to note what solves take.
+    tolerance : of solves.
+    nearby : a factor for other site precisions, if there is one: it is tried first, and a few iterations more may cost
+        less than a factor of its own.
+    own : the first factor for these site precisions, with the name of its route, where there is one already.
+    """
+
+    patience = 25
+    #: iterations with another's factor that say how many there will be, and those that are worth a factor of its own
+    _few, _worth = 6, 16
+
+    def __init__(
+        self,
+        prior: Prior,
+        site_precision: NDArray[np.float64],
+        log: SolverLog | None = None,
+        tolerance: float = 1e-10,
+        nearby: PrecisionFactor | None = None,
+        own: tuple[str, Any] | None = None,
+    ) -> None:
+        self.prior, self.site_precision, self.tolerance = prior, site_precision, tolerance
+        self._nearby = nearby
+        self.log = log if log is not None else SolverLog()
+        self._preconditioner = own
+
+    def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(P + W) x, for one vector or many."""
+        return self.prior.matvec(x) + (self.site_precision * x.T).T
+
+    def factor(self) -> Any:
+        """That of the first route that makes one that can be used; None where w < 0 leaves none."""
+        self._preconditioner = self._preconditioner or self._build(self._first_route())
+        while not self._preconditioner[1].finite:
+            if not self.fall_back():
+                return None
+        return self._preconditioner[1]
+
+    @property
+    def route(self) -> str:
+        """The name of the factor that there is."""
+        return self._first_route() if self._preconditioner is None else self._preconditioner[0]
+
+    @property
+    def best(self) -> Any:
+        """The factor that solves ended with."""
+        return self._nearby if self._preconditioner is None else self._preconditioner[1]
+
+    def fall_back(self) -> bool:
+        """Go on to the next route; False where there is none."""
+        name = self._preconditioner[0] if self._preconditioner is not None else self._first_route()
+        routes = self.prior.routes
+        if name == routes[-1]:
+            return False
+        self._preconditioner = self._build(routes[routes.index(name) + 1])
+        self.log.fallbacks.append(self._preconditioner[0])
+        return True
+
+    def solve(
+        self,
+        rhs: NDArray[np.float64],
+        tolerance: float | None = None,
+        less: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+    ) -> NDArray[np.float64]:
+        """x with ‖(P+W)x − rhs‖ ≤ tolerance·‖rhs‖, or as near as rounding lets it.
+
+        With `less`, a product with a matrix of low rank, the system is that of P + W less this matrix.
+        """
+        tolerance = self.tolerance if tolerance is None else tolerance
+        matvec = self.matvec if less is None else lambda x: self.matvec(x) - less(x)
+        x = np.zeros_like(rhs)
+        iterations, residual = 0, 1.0
+        if self._nearby is not None and self._preconditioner is None:
+            found = conjugate_gradients(matvec, rhs, self._nearby.solve, tolerance, self._worth, self._few)
+            iterations = found.iterations
+            if found.residual < 1.0:
+                x, residual = found.x, found.residual
+        while residual > tolerance:
+            name, factor = self._preconditioner = self._preconditioner or self._build(self._first_route())
+            if factor.finite:
+                # an exact factor that doesn't get there has met rounding
+                last = name == self.prior.routes[-1] and not self.prior.exact_factor
+                limit = 3000 if last else self.patience
+                left = rhs - matvec(x) if iterations else rhs
+                with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
+                    found = conjugate_gradients(matvec, left, factor.solve, tolerance / residual, limit)
+                iterations += found.iterations
+                if found.residual < 1.0:
+                    x += found.x
+                    residual *= found.residual
+                if found.converged:
+                    break
+            if not self.fall_back():
+                break
+        self.log.iterations.append(iterations)
+        self.log.residuals.append(residual)
+        return x
+
+    def determinant(self, factor: ZeroFillFactor, noise: Noise, draws: int = PROBES, strict: bool = False) -> Any:
+        """The `Determinant` of P + W by a factor of it; None where the factor is no help.
+
+        Parameters
+        ----------
+        factor : one of the routes'.
+        noise : the random numbers.
+        draws : how many to make where the factor isn't as good as exact.
+        strict : whether only the factor that derivatives are known of does without draws.
+        """
+        probes = noise.columns(0, PROBES)
+        with np.errstate(over="ignore", invalid="ignore"):  # a factor with breakdowns may be wild
+            gaps = self._around(factor, probes) - probes
+            size = np.einsum("ij,ij->j", probes, probes)
+            departure = float(np.max(np.sqrt(np.einsum("ij,ij->j", gaps, gaps) / size)))
+        drawn = factor.root is None  # the classical factor, the last one, has no derivatives
+        if not departure < (_USELESS if drawn else _POOR):
+            return None
+        near = departure <= _ACCURACY
+        logarithms = size * np.log1p(np.einsum("ij,ij->j", probes, gaps) / size)
+        own = factor.root is getattr(self.prior, "root", None) and not len(factor.breakdowns)
+        made = None
+        if not near or (strict and not own):
+            made, logarithms = self.draws(factor, noise.columns(0, _DRAWS if drawn else max(draws, PROBES)))
+            if not np.isfinite(logarithms).all():
+                return None
+        error = float(np.std(logarithms) / np.sqrt(len(logarithms)))
+        return Determinant(factor.log_determinant() + float(np.mean(logarithms)), error, departure, near, made)
+
+    def draws(self, factor: ZeroFillFactor, noise: Columns) -> tuple[Columns, Vector]:
+        """Draws of N(0, (P + W)⁻¹), one for each column ε of standard normal numbers, and εᵀ log(M) ε."""
+        found = inverse_root(lambda x: self._around(factor, x), noise, _ACCURACY)
+        return factor.transpose.solve(found.root), found.logarithm
+
+    def marginal_variance(
+        self, factor: ZeroFillFactor, noise: Noise, draws: Columns | None, ratio: Vector | float = 1.0
+    ) -> Vector | None:
+        """The diagonal of (P + W)⁻¹ by a factor, whose derivatives are off by a `ratio`; by draws where it has none.
+
+        None where it can't be right: variances are between those of a point whose neighbours are all known, and (but
+        for what a nearest-neighbour prior makes of it) those of the prior.
+        """
+        known = 1.0 / (self.prior.precision_diagonal + self.site_precision)
+        if factor.root is None:
+            x = draws if draws is not None else factor.transpose.solve(noise.columns(0, _DRAWS))
+            return (known + np.mean((x - self.matvec(x) * known[:, None]) ** 2, axis=1)) * ratio
+        variance = factor.inverse_diagonal() * ratio
+        right = (variance > 0.0) & (variance < 2.0 * self.prior.marginal_variance)
+        return np.maximum(variance, known) if right.all() else None
+
+    def _around(self, factor: ZeroFillFactor, x: Columns) -> Columns:
+        """M x."""
+        return factor.transpose.transpose_solve(self.matvec(factor.transpose.solve(x)))
+
+    def _first_route(self) -> str:
+        return self.prior.routes[0]
+
+    def _build(self, name: str) -> tuple[str, Any]:
+        factor = self.prior.factor(self.site_precision, name)
+        self.log.breakdowns.append(len(factor.breakdowns))
+        return name, factor

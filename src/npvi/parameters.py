@@ -225,7 +225,7 @@ class Parametrised(BaseEstimator):
         }
         when_jax_is_there(lambda: _register(cls))
 
-    def replace(self, **parameters: Any) -> Self:
+    def replace(self, **parameters: object) -> Self:
         """A copy with some parameters changed; the original stays as it is."""
         return type(self)(**{**self.get_params(deep=False), **parameters})
 

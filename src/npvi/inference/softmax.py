@@ -301,7 +301,8 @@ class _Problem:
         if not solvers:
             solvers = self._solvers(w)
         found = [one.covariance(solver.site_precision, solver) for one, solver in zip(self.families, solvers)]
-        return None if any(covariance is None for covariance in found) else found
+        there = [covariance for covariance in found if covariance is not None]
+        return there if len(there) == len(found) else None
 
     def _state(self, mean: Columns, covariances: list[Covariance] | None) -> _State | None:
         if covariances is None:

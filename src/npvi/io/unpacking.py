@@ -23,6 +23,7 @@ from npvi.learning.objective import Model
 from npvi.likelihoods import Likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.linalg import Triangular
+from npvi.linalg.woodbury import WoodburyFactor
 from npvi.model import Fitted, Hyper, LinearPart
 from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
@@ -202,7 +203,7 @@ def _functions(kind: str, arrays: dict[str, np.ndarray], prior: Prior, likelihoo
 def _posterior(kind: str, arrays: dict[str, np.ndarray], prior: Prior) -> Posterior:
     mean, site_precision = arrays["mean"], arrays["site_precision"]
     if kind == "low_rank":
-        closed = prior.factor(site_precision, prior.routes[0])
+        closed = cast(WoodburyFactor, prior.factor(site_precision, prior.routes[0]))
         if not closed.finite:
             raise ValueError("its site_precision makes no posterior")
         return LowRankPosterior(mean, closed)

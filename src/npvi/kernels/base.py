@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from npvi.parameters import Parametrised, check_positive
+from npvi.runtime.arrays import Array, Number
 from npvi.runtime.lazy import jax
 
 __all__ = ["Frame", "Kernel", "Part", "Product", "Scaled", "Sum"]
+
+Answer = TypeVar("Answer")
 
 
 class Frame(NamedTuple):
     """Points as one part of a kernel sees them, and what a squared distance along each column counts for."""
 
-    points: np.ndarray
+    points: Array
     """(N, p) coordinates, in their own units."""
-    precision: np.ndarray
+    precision: Array
     """(p,) inverse squared length scales."""
 
 
@@ -29,7 +32,7 @@ class Part(NamedTuple):
     name: str
     """What stands before the names of its parameters: "k1__", or nothing."""
     kernel: Kernel
-    X: np.ndarray
+    X: Array
     """The inputs as it sees them."""
     factor: bool = False
     """Whether it multiplies another one that has the scale of f."""
@@ -77,14 +80,14 @@ class Kernel(Parametrised):
         changed = {key: kernel for key, kernel in numbered.items() if kernel is not inside[key]}
         return self.replace(**changed) if changed else self
 
-    def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
+    def parts(self, X: Array, name: str = "") -> Iterator[Part]:
         """The kernels that this one is made of, or itself where it is of a piece."""
         yield Part(name, self, X)
 
     # -- what learning asks; a kernel that says nothing is learned from the numbers that it has
     # -----------------------------------------------------------------------------------------
 
-    def start(self, X: np.ndarray) -> dict[str, np.ndarray]:
+    def start(self, X: Array) -> dict[str, Array]:
         """Parameters that are lengths, and typical ones along each input: where learning starts, and weak priors are
         highest.
 
@@ -94,11 +97,11 @@ class Kernel(Parametrised):
         """
         return self._asked(X, lambda kernel, X: kernel.start(X))
 
-    def limits(self, X: np.ndarray) -> dict[str, tuple[Any, Any]]:
+    def limits(self, X: Array) -> dict[str, tuple[Number, Number]]:
         """How far learning may take parameters: beyond, nothing changes any more."""
         return self._asked(X, lambda kernel, X: kernel.limits(X))
 
-    def choices(self, X: np.ndarray) -> dict[str, tuple[float, ...]]:
+    def choices(self, X: Array) -> dict[str, tuple[float, ...]]:
         """Parameters that are one of a few numbers, for the data to say which.
 
         >>> from npvi.kernels import Matern, Sphere
@@ -107,16 +110,16 @@ class Kernel(Parametrised):
         """
         return self._asked(X, lambda kernel, X: kernel.choices(X))
 
-    def _asked(self, X: np.ndarray, question: Callable[[Kernel, np.ndarray], dict[str, Any]]) -> dict[str, Any]:
+    def _asked(self, X: Array, question: Callable[[Kernel, Array], dict[str, Answer]]) -> dict[str, Answer]:
         """What the parts say, under their full names."""
         inside = [part for part in self.parts(X) if part.kernel is not self]
         return {part.name + name: said for part in inside for name, said in question(part.kernel, part.X).items()}
 
-    def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
+    def frames(self, X: Array) -> dict[Hashable, Frame]:
         """The spaces in which this kernel measures distance; parts that share a space share its key."""
         return {"inputs": Frame(X, np.ones(X.shape[1]))}
 
-    def coordinates(self, X: np.ndarray) -> np.ndarray:
+    def coordinates(self, X: Array) -> Array:
         """The inputs as the kernel's distance sees them, so that Euclidean neighbours are the most correlated
         points.
 
@@ -131,7 +134,7 @@ class Kernel(Parametrised):
             return frames[0].points
         return np.hstack([points * np.sqrt(precision) for points, precision in frames])
 
-    def scaled_coordinates(self, X: np.ndarray) -> np.ndarray:
+    def scaled_coordinates(self, X: Array) -> Array:
         """The same in units of length scales throughout, also where `coordinates` leaves them out; the inputs
         themselves where there is no length scale.
 
@@ -171,12 +174,12 @@ class _Pair(Kernel):
         self.k1 = k1
         self.k2 = k2
 
-    def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
+    def parts(self, X: Array, name: str = "") -> Iterator[Part]:
         yield from self.k1.parts(X, f"{name}k1__")
         for part in self.k2.parts(X, f"{name}k2__"):
             yield part._replace(factor=part.factor or isinstance(self, Product))
 
-    def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
+    def frames(self, X: Array) -> dict[Hashable, Frame]:
         # Squared distances add, as they do in a product of RBFs; parts that see the same points share their
         # columns.
         merged = dict(self.k1.frames(X))
@@ -232,9 +235,9 @@ class Scaled(Kernel):
     def __call__(self, x: jax.Array, z: jax.Array) -> jax.Array:
         return self.factor * self.kernel(x, z)
 
-    def parts(self, X: np.ndarray, name: str = "") -> Iterator[Part]:
+    def parts(self, X: Array, name: str = "") -> Iterator[Part]:
         for part in self.kernel.parts(X, f"{name}kernel__"):
             yield part._replace(factor=True)
 
-    def frames(self, X: np.ndarray) -> dict[Hashable, Frame]:
+    def frames(self, X: Array) -> dict[Hashable, Frame]:
         return self.kernel.frames(X)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 
 from npvi.kernels.base import Frame, Kernel
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["Stationary", "safe_sqrt", "squared_distance"]
@@ -55,7 +55,7 @@ class Stationary(Kernel):
         sd = np.std(X, axis=0)
         return {"length_scale": 0.5 * np.sqrt(X.shape[1]) * np.where(sd > 0.0, sd, 1.0)}
 
-    def limits(self, X: np.ndarray) -> dict[str, tuple[Any, Any]]:
+    def limits(self, X: np.ndarray) -> dict[str, tuple[Number, Number]]:
         # beyond, all points are independent, or all are equal
         extent = np.ptp(X, axis=0)
         extent = np.where(extent > 0.0, extent, 1.0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from npvi.checks import as_numbers, check_finite, check_per_row
 from npvi.likelihoods.families.thresholds import Threshold
@@ -12,6 +14,7 @@ from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised, check_positive, numbers_in
+from npvi.runtime.arrays import Array, Number
 from npvi.runtime.lazy import jax
 
 __all__ = ["Likelihood"]
@@ -57,13 +60,14 @@ class Likelihood(Parametrised):
     links: ClassVar[dict[str, Link]] = {}
     """The choices for a parameter called `link`, where there is one."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         if cls is Likelihood and (args or kwargs):
             raise TypeError(
                 "Likelihood is the base class of likelihoods and takes no arguments; for a function log p(y | f) of "
                 "your own write npvi.likelihoods.Custom(log_prob, params)"
             )
-        return super().__new__(cls)
+        made: Self = super().__new__(cls)  # of no known type in scikit-learn
+        return made
 
     # -- what p(y | f) is like; a subclass sets a plain attribute, or a property where it depends on parameters
     # ---------------------------------------------------------------------------------------------------------
@@ -87,7 +91,7 @@ class Likelihood(Parametrised):
         """
         return 1.0
 
-    def bend(self, **row: Any) -> tuple[float, float] | None:
+    def bend(self, **row: Array) -> tuple[float, float] | None:
         """The range of f outside of which log p(y | f) is smooth over a share of the distance from it.
 
         The real parts of its singularities: (0, 0) for log(1 + exp f), with log f and exp f on either side. Integrals
@@ -98,58 +102,58 @@ class Likelihood(Parametrised):
     # -- p(y | f), for one observation, in JAX
     # ------------------------------------------------------------------------
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         """log p(y | f), normalised."""
         raise NotImplementedError
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         """E[y | f]."""
         raise NotImplementedError
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         """Var[y | f]."""
         raise NotImplementedError
 
     # -- p(y | f), for arrays, in NumPy
     # -------------------------------------------------------------------------------
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: Array, f: Array, **row: Array) -> Array:
         """P(Y ≤ y | f), which must not increase with f; arguments broadcast."""
         raise NotImplementedError
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: Array, **row: Array) -> Array:
         """A draw of y for each f; arguments broadcast."""
         raise NotImplementedError
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: Array, **row: Array) -> Array:
         """An f whose mean is about y, to start an iteration from."""
         return np.zeros(np.shape(y))
 
-    def latent_unit(self, y: np.ndarray, **row: Any) -> float:
+    def latent_unit(self, y: Array, **row: Array) -> float:
         """What counts as a change of f by one, for priors that are weak whatever the units of y: 1 where f is a
         logarithm or log-odds, the spread of y where f has y's own scale."""
         return 1.0
 
-    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+    def initial_parameters(self, y: Array, **row: Array) -> dict[str, Number]:
         """Parameters to start learning from, by name, from moments of the data alone; what is not named stays."""
         return {}
 
-    def sized_for(self, y: np.ndarray) -> Likelihood:
+    def sized_for(self, y: Array) -> Likelihood:
         """The same with as many parameters as the responses need, where the user only named it."""
         return self
 
     # -- the same in NumPy, for arrays, where it is written out: nothing then needs to be compiled
     # ---------------------------------------------------------------------------------------------
 
-    def log_prob_slopes(self, y: np.ndarray, f: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def log_prob_slopes(self, y: Array, f: Array, **row: Array) -> tuple[Array, Array, Array]:
         """log p(y | f) and its first two derivatives in f."""
         raise NotImplementedError
 
-    def conditional_moments(self, f: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+    def conditional_moments(self, f: Array, **row: Array) -> tuple[Array, Array]:
         """E[y | f] and Var[y | f]."""
         raise NotImplementedError
 
-    def expected_slopes(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[Any, ...] | None:
+    def expected_slopes(self, y: Array, m: Array, v: Array, **row: Array) -> tuple[Number, ...] | None:
         """`expected_log_prob` and its first four derivatives in m, arrays or numbers. Those in v follow by the heat
         equation, ∂/∂v = ½ ∂²/∂m²."""
         return None
@@ -157,23 +161,23 @@ class Likelihood(Parametrised):
     # -- closed forms under f ~ N(m, v), where there are any
     # ----------------------------------------------------------
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array | None:
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array | None:
         """E log p(y | f), for one observation, in JAX."""
         return None
 
-    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray | None:
+    def marginal_log_prob(self, y: Array, m: Array, v: Array, **row: Array) -> Array | None:
         """log ∫ p(y | f) N(f; m, v) df, in NumPy."""
         return None
 
-    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    def marginal_moments(self, m: Array, v: Array, **row: Array) -> tuple[Array, Array] | None:
         """Mean and variance of y, in NumPy."""
         return None
 
-    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray | None:
+    def marginal_cdf(self, y: Array, m: Array, v: Array, **row: Array) -> Array | None:
         """P(Y ≤ y), in NumPy."""
         return None
 
-    def marginal_quantile(self, q: float, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray | None:
+    def marginal_quantile(self, q: float, m: Array, v: Array, **row: Array) -> Array | None:
         """The smallest y with P(Y ≤ y) ≥ q, in NumPy."""
         return None
 
@@ -181,11 +185,11 @@ class Likelihood(Parametrised):
         """A probability with which y is 0 whatever f is, and the likelihood that y follows otherwise."""
         return None
 
-    def threshold(self, y: np.ndarray, **row: Any) -> Threshold | None:
+    def threshold(self, y: Array, **row: Array) -> Threshold | None:
         """A random T with P(Y ≤ y | f) = P(f ≤ T) for each of the responses y, in NumPy."""
         return None
 
-    def scores(self, **row: Any) -> tuple[Scores, np.ndarray | float] | None:
+    def scores(self, **row: Array) -> tuple[Scores, Array | float] | None:
         """P(Y ≤ y | f) for a table that all rows share, and by how much f is more for each row; where `cdf` is slow."""
         return None
 
@@ -201,7 +205,7 @@ class Likelihood(Parametrised):
             if name not in self.static:
                 _check_domain(self, name, self.domains.get(name, POSITIVE_NUMBER))
 
-    def check_response(self, y: Any, name: str = "y") -> np.ndarray:
+    def check_response(self, y: ArrayLike, name: str = "y") -> Array:
         """`y` as an array of float64, or ValueError where some of it is outside the support.
 
         >>> from npvi.likelihoods import Poisson
@@ -225,7 +229,7 @@ class Likelihood(Parametrised):
             )
         return y
 
-    def check_row(self, row: dict[str, Any] | None, n: int, y: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    def check_row(self, row: Mapping[str, ArrayLike | None] | None, n: int, y: Array | None = None) -> dict[str, Array]:
         """The data per row as float64 arrays of length `n`, or ValueError; names that are None are left out.
 
         With the responses `y` it also checks that the two go together.
@@ -257,7 +261,7 @@ class Likelihood(Parametrised):
             self.check_together(y, checked)
         return checked
 
-    def check_together(self, y: np.ndarray, row: dict[str, np.ndarray]) -> None:
+    def check_together(self, y: Array, row: dict[str, Array]) -> None:
         """Raise ValueError where responses and data per row, each allowed by itself, contradict each other."""
 
 

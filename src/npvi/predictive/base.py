@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from npvi.checks import SHARE, as_numbers, check_choice, check_count, check_finite, check_number, generator
@@ -14,6 +15,7 @@ from npvi.likelihoods import Gaussian, Likelihood, predictive_cdf, predictive_lo
 from npvi.likelihoods.integrals.mixed_cdf import Component
 from npvi.likelihoods.integrals.quantiles import mixture_quantile
 from npvi.predictive.reach import Reach
+from npvi.runtime.arrays import Array, Number, Seed, Slice, Span
 
 __all__ = ["NormalTotal", "Predictive", "Total", "check_draws", "two_streams"]
 
@@ -29,6 +31,15 @@ _LARGEST_WEIGHT = 1e100
 _MOST_DRAWN = 2**36
 #: of differences, in standard deviations of f
 _STEP = 0.01
+
+
+@runtime_checkable
+class _WithCovariance(Protocol):
+    """Joint draws of f that know more about it."""
+
+    def covariance(self, weights: Array | None) -> Array:
+        """Of f between all rows, or of its weighted sums."""
+        ...
 
 
 class Predictive:
@@ -73,17 +84,17 @@ class Predictive:
     def __init__(
         self,
         likelihood: Likelihood,
-        latent_mean: Any,
-        latent_var: Any,
-        row: dict[str, Any] | None = None,
-        joint: Callable[[int, np.random.Generator], np.ndarray] | None = None,
-        nugget: Any = 0.0,
+        latent_mean: ArrayLike,
+        latent_var: ArrayLike,
+        row: Mapping[str, ArrayLike | None] | None = None,
+        joint: Callable[[int, np.random.Generator], Array] | None = None,
+        nugget: ArrayLike = 0.0,
         reach: Callable[[], Reach] | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.joint = joint
-        self.latent_mean: np.ndarray = as_numbers(latent_mean, "latent_mean")
-        self.latent_var: np.ndarray = as_numbers(latent_var, "latent_var")
+        self.latent_mean: Array = as_numbers(latent_mean, "latent_mean")
+        self.latent_var: Array = as_numbers(latent_var, "latent_var")
         if self.latent_mean.ndim != 1 or self.latent_mean.shape != self.latent_var.shape:
             raise ValueError(
                 f"latent_mean and latent_var must have one number per row, got shapes "
@@ -91,7 +102,7 @@ class Predictive:
             )
         if not np.all(self.latent_var >= 0.0):
             raise ValueError("latent_var must not be negative, nor NaN")
-        self.nugget: np.ndarray = as_numbers(nugget, "nugget")
+        self.nugget: Array = as_numbers(nugget, "nugget")
         if self.nugget.shape not in [(), self.latent_var.shape] or not np.all(self.nugget >= 0.0):
             raise ValueError(f"nugget must be a number or one per row, none negative nor NaN; got {nugget!r}")
         self._var_with_nugget = self.latent_var + self.nugget
@@ -123,21 +134,21 @@ class Predictive:
         return self._reach()
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Array:
         """E[y], of shape (rows,)."""
         return self._moments[0]
 
     @property
-    def var(self) -> np.ndarray:
+    def var(self) -> Array:
         """Var[y], of shape (rows,)."""
         return self._moments[1]
 
     @property
-    def std(self) -> np.ndarray:
+    def std(self) -> Array:
         """√Var[y], of shape (rows,)."""
         return np.sqrt(self.var)
 
-    def quantile(self, q: float | Sequence[float] | np.ndarray) -> np.ndarray:
+    def quantile(self, q: float | Sequence[float] | Array) -> Array:
         """The smallest y with P(Y ≤ y) ≥ q.
 
         Parameters
@@ -157,7 +168,7 @@ class Predictive:
             return self._quantile(float(levels))
         return np.array([self._quantile(float(level)) for level in levels]).reshape(len(levels), len(self))
 
-    def latent_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def latent_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The ends of the equal-tailed interval that holds f, without the nugget, with probability `level`.
 
         >>> from npvi.likelihoods import Poisson
@@ -167,10 +178,10 @@ class Predictive:
         _check_level(level)
         return self._latent_quantile(0.5 * (1.0 - level)), self._latent_quantile(0.5 * (1.0 + level))
 
-    def _latent_quantile(self, q: float) -> np.ndarray:
+    def _latent_quantile(self, q: float) -> Array:
         return self.latent_mean + np.sqrt(self.latent_var) * ndtri(q)
 
-    def interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The ends of the equal-tailed interval that holds y with probability `level` (at least, where y is
         discrete).
 
@@ -182,19 +193,19 @@ class Predictive:
         _check_level(level)
         return self._quantile(0.5 * (1.0 - level)), self._quantile(0.5 * (1.0 + level))
 
-    def log_prob(self, y: Any) -> np.ndarray:
+    def log_prob(self, y: ArrayLike) -> Array:
         """log p(y), the log density (or probability) of a response at each row, of shape (rows,)."""
         y = self.likelihood.check_response(self._one_per_row(y))
         self.likelihood.check_together(y, self.row)
         return predictive_log_prob(self.likelihood, y, self.latent_mean, self._var_with_nugget, self.row)
 
-    def cdf(self, y: Any) -> np.ndarray:
+    def cdf(self, y: ArrayLike) -> Array:
         """P(Y ≤ y) at each row, of shape (rows,); y may be any number, or infinite."""
         y = self._one_per_row(y)
         check_finite(np.where(np.isnan(y), np.nan, 0.0), "y")
         return predictive_cdf(self.likelihood, y, self.latent_mean, self._var_with_nugget, self.row)
 
-    def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
+    def sample(self, n: int = 1, seed: Seed = None) -> Array:
         """Draws of y, of shape (n, rows). Rows are drawn independently of each other; see `joint_sample`.
 
         >>> from npvi.likelihoods import Poisson
@@ -205,7 +216,7 @@ class Predictive:
         f = rng.normal(self.latent_mean, np.sqrt(self._var_with_nugget), size=(check_draws(n, len(self)), len(self)))
         return self.likelihood.sample(rng, f, **self.row)
 
-    def joint_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
+    def joint_sample(self, n: int = 1, seed: Seed = None) -> Array:
         """Draws of the whole surface of responses, of shape (n, rows): rows that lie close together go together.
 
         >>> from npvi import GPRegressor
@@ -219,7 +230,7 @@ class Predictive:
             out[draws, rows] = y
         return out
 
-    def joint_latent_sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> np.ndarray:
+    def joint_latent_sample(self, n: int = 1, seed: Seed = None) -> Array:
         """Draws of the whole surface f, without the nugget, of shape (n, rows): those behind `joint_sample` with the
         same seed, which adds a nugget to each row."""
         out = np.empty((check_draws(n, len(self)), len(self)))
@@ -227,7 +238,7 @@ class Predictive:
             out[draws] = f.T
         return out
 
-    def joint_covariance(self, weights: Any = None) -> np.ndarray:
+    def joint_covariance(self, weights: ArrayLike | None = None) -> Array:
         """The covariance of f between all rows, without the nugget; or of weighted sums of f, weights (rows, R).
 
         Nothing is drawn: each sum takes one solve with the posterior's factor. Shape (rows, rows), or (R, R).
@@ -256,7 +267,7 @@ class Predictive:
             )
         return self._covariance(weights)
 
-    def latent_total(self, weights: Any = None, level: float = 0.9) -> NormalTotal:
+    def latent_total(self, weights: ArrayLike | None = None, level: float = 0.9) -> NormalTotal:
         """The distribution of Σ weights · f over all rows, without nuggets and noise: normal, and by one solve.
 
         Parameters
@@ -277,10 +288,10 @@ class Predictive:
 
     def total(
         self,
-        weights: Any = None,
+        weights: ArrayLike | None = None,
         level: float = 0.9,
         n: int | None = None,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
         of: str = "response",
     ) -> Total:
         """The distribution of Σ weights · y over all rows, such as the birds in a county.
@@ -327,7 +338,7 @@ class Predictive:
         n = self._default_draws() if n is None else check_draws(n, 1)
         return self._total(weights, level, n, seed, of)
 
-    def _total(self, weights: np.ndarray, level: float, n: int, seed: Any, of: str) -> Total:
+    def _total(self, weights: Array, level: float, n: int, seed: Seed, of: str) -> Total:
         if self._normal and self._has_covariance:
             means, deviations, shares = self._latent_totals(weights)
             if of == "response":
@@ -350,7 +361,7 @@ class Predictive:
         size = getattr(self.joint, "n_points", len(self))
         return int(np.clip(_DRAWN // max(1, size), *_DRAWS))
 
-    def _check_weights(self, weights: Any) -> np.ndarray:
+    def _check_weights(self, weights: ArrayLike | None) -> Array:
         weights = np.ones(len(self)) if weights is None else as_numbers(weights, "weights")
         if weights.shape != (len(self),) or not np.isfinite(weights).all():
             raise ValueError(
@@ -367,22 +378,22 @@ class Predictive:
 
     @property
     def _has_covariance(self) -> bool:
-        return hasattr(self.joint, "covariance")
+        return isinstance(self.joint, _WithCovariance)
 
-    def _covariance(self, weights: np.ndarray | None) -> np.ndarray:
-        if not self._has_covariance:
+    def _covariance(self, weights: Array | None) -> Array:
+        if not isinstance(self.joint, _WithCovariance):
             raise ValueError(
                 "covariances of rows need the training rows, which this Predictive was made without: take the one that "
                 "model.predict_dist(X) of a GPRegressor or GPClassifier returns"
             )
-        return self.joint.covariance(weights)  # type: ignore[union-attr]
+        return self.joint.covariance(weights)
 
-    def _latent_totals(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _latent_totals(self, weights: Array) -> tuple[Array, Array, Array]:
         """Means, standard deviations and shares of the normal distributions that Σ weights · f is made of."""
         variance = float(self._covariance(weights[:, None])[0, 0])
         return np.array([weights @ self.latent_mean]), np.array([np.sqrt(max(variance, 0.0))]), np.ones(1)
 
-    def _slopes(self) -> np.ndarray | None:
+    def _slopes(self) -> Array | None:
         """E ∂E[y | f]/∂f of each row: the coefficients of the best linear function of f. None where there are none."""
         step = _STEP * np.sqrt(self._var_with_nugget) + 1e-6
         try:
@@ -393,12 +404,10 @@ class Predictive:
             slopes = (above - below) / (2.0 * step)
         return slopes if np.isfinite(slopes).all() else None
 
-    def _mean_at(self, latent_mean: np.ndarray) -> np.ndarray:
+    def _mean_at(self, latent_mean: Array) -> Array:
         return predictive_moments(self.likelihood, latent_mean, self._var_with_nugget, self.row)[0]
 
-    def _joint_draws(
-        self, n: int, seed: Any, of: str, rough: bool
-    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
+    def _joint_draws(self, n: int, seed: Seed, of: str, rough: bool) -> Iterator[tuple[Span, Slice, Array, Array]]:
         """Joint draws piece by piece: which draws, which rows, f (rows, draws), and y or E[y | f] (draws, rows)."""
         if of == "response":
             yield from self._responses(n, seed, rough)
@@ -413,9 +422,7 @@ class Predictive:
                 row = {name: np.repeat(values[rows], f.shape[1]) for name, values in self.row.items()}
                 yield draws, rows, piece, predictive_moments(self.likelihood, *flat, row)[0].reshape(piece.shape).T
 
-    def _responses(
-        self, n: int, seed: Any, rough: bool = False
-    ) -> Iterator[tuple[slice, slice, np.ndarray, np.ndarray]]:
+    def _responses(self, n: int, seed: Seed, rough: bool = False) -> Iterator[tuple[Span, Slice, Array, Array]]:
         """Joint draws of y piece by piece: which draws, which rows, f (rows, draws), and y (draws, rows)."""
         latent, noise = two_streams(seed)
         for draws, f in self._surfaces(n, latent, rough):
@@ -426,12 +433,12 @@ class Predictive:
                 y = self.likelihood.sample(noise, self._with_nugget(f[rows].T, rows, noise), **row)
                 yield draws, rows, f[rows], y
 
-    def _with_nugget(self, f: np.ndarray, rows: slice, rng: np.random.Generator) -> np.ndarray:
+    def _with_nugget(self, f: Array, rows: Slice, rng: np.random.Generator) -> Array:
         """f (draws, rows) and a nugget of its own for each."""
         nugget = self.nugget if self.nugget.ndim == 0 else self.nugget[rows]
         return f + np.sqrt(nugget) * rng.standard_normal(f.shape) if np.any(nugget > 0.0) else f
 
-    def _surfaces(self, n: int, rng: np.random.Generator, rough: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
+    def _surfaces(self, n: int, rng: np.random.Generator, rough: bool = False) -> Iterator[tuple[Span, Array]]:
         """Joint draws of f, shape (rows, draws), a few draws at a time; rough ones for those who know sums better."""
         if self.joint is None:
             raise ValueError(
@@ -445,17 +452,17 @@ class Predictive:
             yield slice(start, stop), made(stop - start, rng)
 
     @cached_property
-    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self) -> tuple[Array, Array]:
         return predictive_moments(self.likelihood, self.latent_mean, self._var_with_nugget, self.row)
 
     def _components(self) -> list[Component]:
         """What y is a mixture of."""
         return [Component(1.0, self.likelihood, self.latent_mean, self._var_with_nugget, self.row)]
 
-    def _quantile(self, q: float) -> np.ndarray:
+    def _quantile(self, q: float) -> Array:
         return mixture_quantile(self._components(), q)
 
-    def _one_per_row(self, y: Any) -> np.ndarray:
+    def _one_per_row(self, y: ArrayLike) -> Array:
         y = as_numbers(y, "y")
         if y.shape not in [(), (len(self),)]:
             raise ValueError(f"y must have one number per row, {len(self)} in all; got shape {y.shape}")
@@ -480,18 +487,20 @@ class Total:
     array([25., 50.])
     """
 
-    def __init__(
-        self, draws: np.ndarray, level: float = 0.9, mean: float | None = None, std: float | None = None
-    ) -> None:
+    def __init__(self, draws: Array, level: float = 0.9, mean: float | None = None, std: float | None = None) -> None:
         self.level, self._draws = level, draws
         self.mean = float(draws.mean()) if mean is None else mean
         self.std = float(draws.std()) if std is None else std
 
     @property
-    def draws(self) -> np.ndarray:
+    def draws(self) -> Array:
         return self._draws
 
-    def quantile(self, q: float | Sequence[float] | np.ndarray) -> Any:
+    @overload
+    def quantile(self, q: float) -> float: ...
+    @overload
+    def quantile(self, q: Sequence[float] | Array) -> Array: ...
+    def quantile(self, q: float | Sequence[float] | Array) -> Number:
         """The smallest draw that at least a part q of the draws doesn't exceed: a number, or an array for several q."""
         values = np.quantile(self.draws, _check_probabilities(q), method="inverted_cdf")
         return float(values) if np.ndim(values) == 0 else values
@@ -527,12 +536,12 @@ class NormalTotal(Total):
 
     def __init__(
         self,
-        means: Any,
-        deviations: Any,
-        shares: Any = (1.0,),
+        means: ArrayLike,
+        deviations: ArrayLike,
+        shares: ArrayLike = (1.0,),
         level: float = 0.9,
         n: int = 1000,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
     ) -> None:
         self.level, self._n, self._seed = level, n, seed
         self.means, self.deviations, self.shares = (
@@ -542,13 +551,17 @@ class NormalTotal(Total):
         self.std = float(np.sqrt(self.shares @ (self.deviations**2 + (self.means - self.mean) ** 2)))
 
     @cached_property
-    def draws(self) -> np.ndarray:  # type: ignore[override]
+    def draws(self) -> Array:
         """(n,) of them, shuffled."""
         rng = generator(self._seed)
         chosen = rng.choice(len(self.shares), size=self._n, p=self.shares)
         return rng.normal(self.means[chosen], self.deviations[chosen])
 
-    def quantile(self, q: float | Sequence[float] | np.ndarray) -> Any:
+    @overload
+    def quantile(self, q: float) -> float: ...
+    @overload
+    def quantile(self, q: Sequence[float] | Array) -> Array: ...
+    def quantile(self, q: float | Sequence[float] | Array) -> Number:
         """The number that the sum doesn't exceed with probability q, or an array for several q."""
         q = _check_probabilities(q)
         ends = self.means[:, None] + self.deviations[:, None] * ndtri(q.reshape(1, -1))
@@ -561,7 +574,7 @@ class NormalTotal(Total):
         return float(upper[0]) if q.ndim == 0 else upper.reshape(q.shape)
 
 
-def _with_linear_part(totals: np.ndarray, linear: np.ndarray, variance: float, mean: float, level: float) -> Total:
+def _with_linear_part(totals: Array, linear: Array, variance: float, mean: float, level: float) -> Total:
     """Draws of a sum whose part that is linear in f, `linear` in the draws, is known to be N(0, variance).
 
     It has slopes with which the rest is uncorrelated with it, so that variances add up. In the draws it is replaced by
@@ -581,11 +594,11 @@ def _with_linear_part(totals: np.ndarray, linear: np.ndarray, variance: float, m
     return Total(draws, level, mean, float(std)) if good else Total(draws, level)
 
 
-def _check_level(level: Any) -> None:
+def _check_level(level: float) -> None:
     check_number(level, "level", SHARE, "between 0 and 1")
 
 
-def _check_probabilities(q: Any) -> np.ndarray:
+def _check_probabilities(q: ArrayLike) -> Array:
     """One probability, or an array of them."""
     if q is not None:
         levels = as_numbers(q, "q")
@@ -594,12 +607,12 @@ def _check_probabilities(q: Any) -> np.ndarray:
     raise ValueError(f"q must be a number from 0 to 1, or a sequence of them; got {q!r}")
 
 
-def check_draws(n: Any, rows: int) -> int:
+def check_draws(n: int, rows: int) -> int:
     """A number of draws of so many rows, or ValueError where no memory could hold them."""
     return check_count(n, "n", largest=_MOST_DRAWN // max(1, rows))
 
 
-def two_streams(seed: int | np.random.Generator | None) -> tuple[np.random.Generator, np.random.Generator]:
+def two_streams(seed: Seed) -> tuple[np.random.Generator, np.random.Generator]:
     """One for f and one for the response: the same seed gives the same f with and without responses."""
     seeds = generator(seed).integers(2**63, size=2)
     return np.random.default_rng(seeds[0]), np.random.default_rng(seeds[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from npvi.graph import Graph
 from npvi.kernels import Kernel
 from npvi.linalg import LowerHalf
+from npvi.runtime.arrays import Columns, Vector
 
 if TYPE_CHECKING:
     from npvi.posteriors import Posterior
@@ -22,8 +23,6 @@ __all__ = [
     "PrecisionFactor",
     "Prior",
 ]
-
-Vector = NDArray[np.float64]
 
 
 class NotPositiveDefiniteError(ValueError):
@@ -48,14 +47,15 @@ class NotPositiveDefiniteError(ValueError):
     @property
     def rows(self) -> tuple[int, ...]:
         """The rows that it names."""
-        return self.args[1]
+        rows: tuple[int, ...] = self.args[1]
+        return rows
 
     @rows.setter
     def rows(self, rows: tuple[int, ...]) -> None:
         self.args = (self.args[0], rows)
 
     def __str__(self) -> str:
-        return self.args[0].format(*self.rows)
+        return str(self.args[0]).format(*self.rows)
 
 
 class Conditional(Protocol):
@@ -66,11 +66,11 @@ class Conditional(Protocol):
         """Of each new point, given f."""
         ...
 
-    def mean(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean(self, f: Columns) -> Columns:
         """Of each new point, given f (N,) or several (N, p)."""
         ...
 
-    def projected_variance(self, posterior: Posterior) -> NDArray[np.float64]:
+    def projected_variance(self, posterior: Posterior) -> Columns:
         """Var mean(f) for f of the posterior; with a column per function where it has several."""
         ...
 
@@ -79,14 +79,15 @@ class NeighborConditional(NamedTuple):
     """f at M new points given f at the old ones: N(Σ_j weights_ij f[neighbors_ij], variance_i)."""
 
     neighbors: NDArray[np.int32]
-    weights: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    weights: Columns
+    variance: Columns
 
-    def mean(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean(self, f: Columns) -> Columns:
         """Σ_j weights_ij f[neighbors_ij]."""
-        return np.einsum("ij,ij...->i...", self.weights, f[self.neighbors])
+        mean: Columns = np.einsum("ij,ij...->i...", self.weights, f[self.neighbors])
+        return mean
 
-    def projected_variance(self, posterior: Posterior) -> NDArray[np.float64]:
+    def projected_variance(self, posterior: Posterior) -> Columns:
         """Var Σ_j weights_ij f[neighbors_ij]."""
         return posterior.projected_variance(self.neighbors, self.weights)
 
@@ -101,21 +102,21 @@ class Joint(Protocol):
 
     def draw(
         self,
-        f: NDArray[np.float64],
+        f: Columns,
         rng: np.random.Generator,
-        offset: NDArray[np.float64] | float = 0.0,
+        offset: Columns | float = 0.0,
         nugget: bool = True,
-    ) -> NDArray[np.float64]:
+    ) -> Columns:
         """One draw (M, S) for each draw f (N, S) at the old points; `offset` is a number, (M,) or (M, S); `nugget` says
         whether each new point has its own."""
         ...
 
-    def propagate(self, f: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    def propagate(self, f: Columns, noise: Columns) -> Columns:
         """f at the new points (M, S) without nuggets, from f at the old points (N, S) and standard normal noise
         (`n_noise`, S); it may overwrite the noise."""
         ...
 
-    def adjoint(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def adjoint(self, weights: Columns) -> tuple[Columns, Columns]:
         """The transpose of `propagate`: what sums over new points, weights (M, R), see of f and of the noise."""
         ...
 
@@ -133,7 +134,7 @@ class PrecisionFactor(Protocol):
         """Whether it can be used."""
         ...
 
-    def solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solve(self, x: Columns) -> Columns:
         """(P + W)⁻¹ x, or nearly so."""
         ...
 
@@ -148,9 +149,9 @@ class Prior(Protocol):
     graph: Graph
     kernel: Kernel
     nugget: float
-    X: NDArray[np.float64]
+    X: Columns
 
-    def matvec(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def matvec(self, x: Columns) -> Columns:
         """P x, for one vector (N,) or many (N, R)."""
         ...
 
@@ -158,7 +159,7 @@ class Prior(Protocol):
         """xᵀ P x."""
         ...
 
-    def block(self, S: NDArray[np.int64]) -> NDArray[np.float64]:
+    def block(self, S: NDArray[np.int64]) -> Columns:
         """P[S, S]."""
         ...
 
@@ -177,7 +178,7 @@ class Prior(Protocol):
         """The diagonal of P⁻¹."""
         ...
 
-    def draw(self, rng: np.random.Generator, n: int = 1) -> NDArray[np.float64]:
+    def draw(self, rng: np.random.Generator, n: int = 1) -> Columns:
         """Draws with covariance P, shape (N, n)."""
         ...
 
@@ -196,28 +197,28 @@ class Prior(Protocol):
         """Whether the factor is (P + W)⁻¹ in closed form, with its diagonal: a `sparse.WoodburyFactor`."""
         ...
 
-    def factor(self, site_precision: Vector, route: str) -> Any:
-        """A `PrecisionFactor` of P + W."""
+    def factor(self, site_precision: Vector, route: str) -> PrecisionFactor:
+        """A factor of P + W."""
         ...
 
-    def conditional(self, Z: NDArray[np.float64], times: int = 1) -> Conditional:
+    def conditional(self, Z: Columns, times: int = 1) -> Conditional:
         """f at new points given f at the old ones, of each by itself; priors that look at neighbours look at `times` as
         many."""
         ...
 
-    def conditional_of_last(self, Z: NDArray[np.float64], graph: Graph) -> Conditional:
+    def conditional_of_last(self, Z: Columns, graph: Graph) -> Conditional:
         """The same for Z that are the last points of an extended graph, about as well."""
         ...
 
-    def nearest(self, Z: NDArray[np.float64]) -> NDArray[np.int32]:
+    def nearest(self, Z: Columns) -> NDArray[np.int32]:
         """Position of the nearest old point to each new one, as the kernel measures distance."""
         ...
 
-    def joint(self, Z: NDArray[np.float64], n_neighbors: int | None = None) -> Joint:
+    def joint(self, Z: Columns, n_neighbors: int | None = None) -> Joint:
         """The same of all new points together; `n_neighbors` is for priors that look at neighbours."""
         ...
 
-    def extended(self, X: NDArray[np.float64], graph: Graph) -> Any:
+    def extended(self, X: Columns, graph: Graph) -> Self:
         """The prior with the last points of `graph` added."""
         ...
 

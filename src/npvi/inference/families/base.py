@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Protocol, TypeVar
 
 from npvi.components import ProcessPrecision
 from npvi.posteriors import Posterior
 from npvi.priors import PrecisionFactor
+from npvi.runtime.arrays import Vector
 
 __all__ = ["Covariance", "Family", "Start"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,8 +40,11 @@ class Covariance(Protocol):
         ...
 
 
-class Family(Protocol):
-    """What V may be."""
+C = TypeVar("C", bound=Covariance)
+
+
+class Family(Protocol[C]):
+    """What V may be; each family knows covariances of its own kind, C."""
 
     name: str
     tolerances: tuple[float, float]
@@ -53,23 +52,23 @@ class Family(Protocol):
     solve_tolerance: float
     """To which systems of a Newton step are solved: no better than the rest of the iteration is."""
 
-    def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> Any:
-        """The best V for w, a `Covariance`, or None where there is none; `solver` is for P + W, if there is one."""
+    def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> C | None:
+        """The best V for w, or None where there is none; `solver` is for P + W, if there is one."""
         ...
 
-    def noise(self, before: Any, after: Any) -> float:
-        """By how much the bound may seem to fall from one `Covariance` to another because of how they are computed."""
+    def noise(self, before: C, after: C) -> float:
+        """By how much the bound may seem to fall from one V to another because of how they are computed."""
         ...
 
-    def posterior(self, mean: Vector, covariance: Any, like: Any = None) -> Posterior:
+    def posterior(self, mean: Vector, covariance: C, like: Posterior | None = None) -> Posterior:
         """What predictions need of N(mean, V); in the way of another one, for nearly the same V, if there is one."""
         ...
 
-    def corrected(self, posterior: Posterior, covariance: Any) -> Any:
+    def corrected(self, posterior: Posterior, covariance: C) -> C | None:
         """The covariance with better marginal variances, where a posterior shows that they were off; else None. `log`
         says what solves have taken so far."""
         ...
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> dict[str, object]:
         """What there is to say about how V was found."""
         ...

@@ -90,6 +90,7 @@ def _told(prior: Prior, data: Data, stack: Stack, mean: Vector, factor: Triangul
 def _gain(family: Family, solver: ProcessPrecision, factor: Triangular, variance: Vector, trace: float) -> float:
     """By how much −½ tr((P+W) L Lᵀ) + log|L| falls short of its largest value."""
     best = family.covariance(solver.site_precision, solver)
+    assert best is not None  # P + W is positive definite for w ≥ 0
     at_best = 0.5 * (best.log_determinant - len(variance))
     return float(at_best + 0.5 * (trace + solver.site_precision @ variance) - np.log(factor.diagonal).sum())
 

@@ -94,34 +94,34 @@ class Custom(OwnParameters, Likelihood):
         """Estimated from values of the log-density at usual f and y."""
         return sums.estimated_resolution(self)
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         return jnp.asarray(self.function(y, f, **self.plain_params()))
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return sums.moments_given(self, f)[1]
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return sums.moments_given(self, f)[2]
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return sums.cdf(self, y, f)
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return sums.sample(self, rng, f)
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return sums.most_likely_latent(self, y)
 
-    def latent_unit(self, y: np.ndarray, **row: Any) -> float:
+    def latent_unit(self, y: np.ndarray, **row: np.ndarray) -> float:
         return spread(self.initial_latent(y, **row))  # nothing is known of what f is
 
-    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return marginals.marginal_moments(self, m, v)
 
-    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return marginals.marginal_cdf(self, y, m, v)
 
-    def marginal_quantile(self, q: float, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_quantile(self, q: float, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return marginals.marginal_quantile(self, q, m, v)
 
     # -- checks -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -13,6 +13,7 @@ from npvi.likelihoods.families.scales import SMALLEST, noise_variance
 from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import UNIT
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["Beta"]
@@ -44,7 +45,7 @@ class Beta(Likelihood, name="beta", about="shares between 0 and 1"):
     def __init__(self, concentration: float = 10.0) -> None:
         self.concentration = concentration
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         total = self.concentration
         a, b = total * _LOGIT.mean(f), total * _LOGIT.mean(-f)
         # Γ(a) = Γ(1 + a)/a, with log a from f: the digits of a are there when a itself underflows
@@ -52,28 +53,28 @@ class Beta(Likelihood, name="beta", about="shares between 0 and 1"):
         inverse_gammas -= gammaln(1.0 + a) + gammaln(1.0 + b)
         return gammaln(total) + inverse_gammas + (a - 1.0) * jnp.log(y) + (b - 1.0) * jnp.log1p(-y)
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return _LOGIT.mean(f)
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return _LOGIT.mean(f) * _LOGIT.mean(-f) / (1.0 + self.concentration)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         a, b = self._shapes(f)
         return special.betainc(a, b, np.clip(y, 0.0, 1.0))
 
-    def scores(self, **row: Any) -> tuple[Scores, float]:
+    def scores(self, **row: np.ndarray) -> tuple[Scores, float]:
         return Scores(_scores, _width, (float(self.concentration),)), 0.0
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         # a share that rounds to 0 or 1 stays inside
         return np.clip(rng.beta(*self._shapes(f)), SMALLEST, _LARGEST)
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         # a share of 1e-300 asks for a shape far below 1, not for such a mean: f is about −log(concentration · 690)
         return np.clip(special.logit(y), -_NEAR_EDGE, _NEAR_EDGE)
 
-    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+    def initial_parameters(self, y: np.ndarray, **row: np.ndarray) -> dict[str, Number]:
         noise, mean = noise_variance(y), np.mean(y)
         return {} if noise is None else {"concentration": float(mean * (1.0 - mean) / noise - 1.0)}
 
@@ -83,7 +84,9 @@ class Beta(Likelihood, name="beta", about="shares between 0 and 1"):
         return shapes[0], shapes[1]
 
 
-def _scores(concentration: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def _scores(parameters: tuple[float, ...]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    (concentration,) = parameters
+
     def score(x: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Φ⁻¹(P(Y ≤ logistic(x) | f)), from whichever side of the mean x is on."""
         sign = np.where(x > f, -1.0, 1.0)
@@ -93,6 +96,7 @@ def _scores(concentration: float) -> Callable[[np.ndarray, np.ndarray], np.ndarr
     return score
 
 
-def _width(f: np.ndarray, concentration: float) -> np.ndarray:
+def _width(f: np.ndarray, parameters: tuple[float, ...]) -> np.ndarray:
+    (concentration,) = parameters
     smaller = concentration * special.expit(-np.abs(f))
     return np.minimum(1.5 / np.sqrt(np.maximum(smaller, SMALLEST)), 1.0)

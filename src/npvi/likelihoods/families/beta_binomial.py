@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -14,6 +14,7 @@ from npvi.likelihoods.families.count_sums import rows_of
 from npvi.likelihoods.integrals.log_gamma import log_binomial, log_rising
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import COUNTS, TRIALS
+from npvi.runtime.arrays import Number
 from npvi.runtime.compiling import reordered
 from npvi.runtime.lazy import jax, jnp
 
@@ -67,7 +68,7 @@ class BetaBinomial(Likelihood, name="beta_binomial", about="successes among tria
         tail = -special.ndtri(min(1.0 / float(self.concentration), 0.5))
         return min(0.9, math.pi / (3.0 * max(tail, 1.0)))
 
-    def log_prob(self, y: jax.Array, f: jax.Array, trials: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         c = self.concentration
         successes, failures = self._log_rising(y, f), self._log_rising(trials - y, -f)
         return log_binomial(trials, y) + successes + failures - log_rising(c, trials)
@@ -78,14 +79,14 @@ class BetaBinomial(Likelihood, name="beta_binomial", about="successes among tria
         rest = log_rising(1.0 + c * link.mean(f), jnp.maximum(n - 1.0, 0.0))
         return jnp.where(n > 0.0, jnp.log(c) + link.log_mean(f) + rest, 0.0)
 
-    def conditional_mean(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return trials * self.links[self.link].mean(f)
 
-    def conditional_variance(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         mean, c = self.links[self.link].mean, self.concentration
         return trials * mean(f) * mean(-f) * (c + trials) / (c + 1.0)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         shape = np.broadcast_shapes(np.shape(y), np.shape(f), np.shape(trials))
         (y, n), (a, b) = rows_of((np.floor(np.asarray(y, dtype=np.float64)), trials), self._shapes(f), shape)
         # the sum from whichever end is nearer
@@ -105,15 +106,17 @@ class BetaBinomial(Likelihood, name="beta_binomial", about="successes among tria
         return np.clip(total, 0.0, 1.0).reshape(shape)
 
     def sample(
-        self, rng: np.random.Generator, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any
+        self, rng: np.random.Generator, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> np.ndarray:
         probability = rng.beta(*self._shapes(f))
         return rng.binomial(np.asarray(trials).astype(np.int64), probability).astype(np.float64)
 
-    def initial_latent(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         return self.links[self.link].inverse((np.asarray(y) + 0.5) / (np.asarray(trials) + 1.0))
 
-    def initial_parameters(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> dict[str, Any]:
+    def initial_parameters(
+        self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray
+    ) -> dict[str, Number]:
         # half of what the variance has beyond Binomial; the other half is left to f
         trials = np.broadcast_to(trials, np.shape(y))
         p = float((np.sum(y) + 0.5) / (np.sum(trials) + 1.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -47,26 +47,26 @@ class Binomial(Likelihood, name="binomial", about="successes among trials"):
     def __init__(self, link: str = "logit") -> None:
         self.link = link
 
-    def log_prob(self, y: jax.Array, f: jax.Array, trials: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         # both links are symmetric: 1 − link(f) = link(−f), without loss of digits
         log_mean = self.links[self.link].log_mean
         return log_binomial(trials, y) + y * log_mean(f) + (trials - y) * log_mean(-f)
 
     def expected_log_prob(
-        self, y: jax.Array, m: jax.Array, v: jax.Array, trials: jax.Array | float = 1.0, **row: Any
+        self, y: jax.Array, m: jax.Array, v: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array
     ) -> jax.Array | None:
         if self.link != "logit":
             return None
         return log_binomial(trials, y) + y * m - trials * expected_softplus(m, v)
 
-    def conditional_mean(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return trials * self.links[self.link].mean(f)
 
-    def conditional_variance(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         mean = self.links[self.link].mean
         return trials * mean(f) * mean(-f)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         y, f = np.floor(np.asarray(y, dtype=np.float64)), np.asarray(f, dtype=np.float64)
         mean, k = self.links[self.link].mean_numpy, np.clip(y, 0.0, np.asarray(trials) - 1.0)
         success, failure = mean(f), mean(-f)
@@ -74,7 +74,7 @@ class Binomial(Likelihood, name="binomial", about="successes among trials"):
             inside = by_terms(k, np.exp(trials * np.log(failure)), success / failure, trials, -1.0, _beyond, failure)
         return np.where(y < 0.0, 0.0, np.where(y >= trials, 1.0, inside))
 
-    def threshold(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> Threshold:
+    def threshold(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray) -> Threshold:
         failures = np.broadcast_to(trials, y.shape) - y
         probability = self.links[self.link]
 
@@ -84,12 +84,12 @@ class Binomial(Likelihood, name="binomial", about="successes among trials"):
         return Threshold(y + 1.0, np.maximum(failures, 0.0), latent, self.link == "logit")
 
     def sample(
-        self, rng: np.random.Generator, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any
+        self, rng: np.random.Generator, f: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> np.ndarray:
         probability = self.links[self.link].mean_numpy(np.asarray(f, dtype=np.float64))
         return rng.binomial(np.asarray(trials).astype(np.int64), probability).astype(np.float64)
 
-    def initial_latent(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         return self.links[self.link].inverse((np.asarray(y) + 0.5) / (np.asarray(trials) + 1.0))
 
     def check_together(self, y: np.ndarray, row: dict[str, np.ndarray]) -> None:

@@ -46,18 +46,18 @@ class CensoredGaussian(Gaussian, name="censored_gaussian", about="numbers, some 
     def resolution(self) -> float:
         return _SINGULAR * float(np.sqrt(self.variance))
 
-    def log_prob(self, y: jax.Array, f: jax.Array, censored: Any = 0.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, censored: Any = 0.0, **row: jax.Array) -> jax.Array:
         z = (f - y) / jnp.sqrt(self.variance)
         return jnp.where(censored == 0.0, super().log_prob(y, f), log_normal_cdf(censored * z))
 
-    def initial_latent(self, y: np.ndarray, censored: Any = 0.0, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, censored: Any = 0.0, **row: np.ndarray) -> np.ndarray:
         return y + censored * np.sqrt(self.variance)
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array | None:
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array | None:
         return None
 
     def marginal_log_prob(
-        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: Any
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: np.ndarray
     ) -> np.ndarray:
         z = (m - y) / np.sqrt(v + self.variance)
         observed = super().marginal_log_prob(y, m, v)
@@ -91,18 +91,18 @@ class CensoredLogNormal(LogNormal, name="censored_lognormal", about="positive nu
     def resolution(self) -> float:
         return _SINGULAR * float(np.sqrt(self.variance))
 
-    def log_prob(self, y: jax.Array, f: jax.Array, censored: Any = 0.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, censored: Any = 0.0, **row: jax.Array) -> jax.Array:
         z = (f - jnp.log(y)) / jnp.sqrt(self.variance)
         return jnp.where(censored == 0.0, super().log_prob(y, f), log_normal_cdf(censored * z))
 
-    def initial_latent(self, y: np.ndarray, censored: Any = 0.0, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, censored: Any = 0.0, **row: np.ndarray) -> np.ndarray:
         return np.log(y) + censored * np.sqrt(self.variance)
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array | None:
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array | None:
         return None
 
     def marginal_log_prob(
-        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: Any
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: np.ndarray
     ) -> np.ndarray:
         z = (m - np.log(y)) / np.sqrt(v + self.variance)
         observed = super().marginal_log_prob(y, m, v)

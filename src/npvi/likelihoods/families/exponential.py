@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from npvi.likelihoods.base import Likelihood
@@ -26,27 +24,27 @@ class Exponential(Likelihood, name="exponential", about="positive numbers"):
     support = POSITIVE
     log_concave = True
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         return -f - jnp.exp(jnp.log(y) - f)
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return jnp.exp(f)
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return jnp.exp(2.0 * f)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             return -np.expm1(-np.maximum(y, 0.0) * np.exp(-np.asarray(f)))
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return np.maximum(rng.exponential(np.exp(f)), SMALLEST)
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return np.log(y)
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array:
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array:
         return -m - jnp.exp(jnp.log(y) - m + 0.5 * v)
 
-    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return exp_moments(m, v, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -11,6 +11,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.poisson import poisson_cdf
 from npvi.likelihoods.families.rates import Rates
 from npvi.parameters import Interval
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["HurdlePoisson"]
@@ -49,24 +50,24 @@ class HurdlePoisson(Rates, name="hurdle_poisson", about="counts with many zeros"
         self.link = link
         self.knee = knee
 
-    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[float, float] | None:
         return self.bend_at(2.0 * np.pi, exposure)
 
-    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         rate, log_rate = self.rate(f, exposure), self.log_rate(f, exposure)
         count = (y - 1.0) * log_rate - rate - _log_share(rate) - gammaln(y + 1.0)
         return jnp.where(y > 0.0, jnp.log1p(-self.zero) + count, jnp.log(self.zero))
 
-    def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return (1.0 - self.zero) * jnp.exp(-_log_share(self.rate(f, exposure)))
 
-    def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         rate = self.rate(f, exposure)
         mean = jnp.exp(-_log_share(rate))
         # E[y²] − E[y]² without the cancellation, for counts with mean λ / (1 − e^−λ)
         return (1.0 - self.zero) * mean * (1.0 + self.zero * mean - jnp.exp(-rate - _log_share(rate)))
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         at, (y, rate) = y, np.broadcast_arrays(np.floor(np.asarray(y, dtype=np.float64)), self.rate_numpy(f, exposure))
         k, positive = np.maximum(y, 0.0), np.clip(rate, 1e-300, None)
         some = -np.expm1(-positive)
@@ -77,7 +78,7 @@ class HurdlePoisson(Rates, name="hurdle_poisson", about="counts with many zeros"
         return np.where(y < 0.0, 0.0, self.zero + (1.0 - np.asarray(self.zero)) * count)
 
     def sample(
-        self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> np.ndarray:
         rate = self.rate_numpy(f, exposure)
         # events at unit rate over a time λ: the first one, given that there is one, and those after it
@@ -88,7 +89,7 @@ class HurdlePoisson(Rates, name="hurdle_poisson", about="counts with many zeros"
     def beside_zeros(self) -> tuple[float, Likelihood] | None:
         return float(self.zero), _PositivePoisson(0.0, self.link, self.knee)
 
-    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+    def initial_parameters(self, y: np.ndarray, **row: np.ndarray) -> dict[str, Number]:
         return {"zero": float((np.sum(y == 0.0) + 0.5) / (len(y) + 1.0))}
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import robust_noise_variance, spread, without_outliers
 from npvi.likelihoods.support import REAL
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import erf, jax, jnp
 
 __all__ = ["Laplace"]
@@ -43,48 +42,48 @@ class Laplace(Likelihood, name="laplace", about="numbers with outliers"):
         """A rule for smooth functions needs many nodes to get across a kink; the closed forms need none."""
         return 0.1 * float(self.scale)
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         return -jnp.abs(y - f) / self.scale - jnp.log(2.0 * self.scale)
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return f
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return 2.0 * self.scale**2 * jnp.ones_like(f)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         z = (np.asarray(y) - f) / self.scale
         tail = 0.5 * np.exp(-np.abs(z))
         return np.where(z < 0.0, tail, 1.0 - tail)
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return rng.laplace(f, self.scale)
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return without_outliers(y)
 
-    def latent_unit(self, y: np.ndarray, **row: Any) -> float:
+    def latent_unit(self, y: np.ndarray, **row: np.ndarray) -> float:
         return spread(y)
 
-    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+    def initial_parameters(self, y: np.ndarray, **row: np.ndarray) -> dict[str, Number]:
         noise = robust_noise_variance(y)
         return {} if noise is None else {"scale": float(np.sqrt(0.5 * noise))}
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array:
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array:
         # E|f − y| = d (2Φ(d/s) − 1) + 2s φ(d/s)
         sd, d = jnp.sqrt(v), m - y
         z = d / sd
         distance = d * erf(z / jnp.sqrt(2.0)) + sd * jnp.sqrt(2.0 / jnp.pi) * jnp.exp(-0.5 * z**2)
         return -distance / self.scale - jnp.log(2.0 * self.scale)
 
-    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         d, v = y - m, self._not_zero(v)
         return np.logaddexp(self._log_side(d, v), self._log_side(-d, v)) - np.log(4.0 * self.scale)
 
-    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.array(m), v + 2.0 * self.scale**2
 
-    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         d, v = y - m, self._not_zero(v)
         sides = np.exp(self._log_side(-d, v)) - np.exp(self._log_side(d, v))
         return np.clip(special.ndtr(d / np.sqrt(v)) + 0.25 * sides, 0.0, 1.0)

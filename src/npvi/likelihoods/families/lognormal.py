@@ -11,6 +11,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.gaussian import normal_log_density
 from npvi.likelihoods.families.scales import log_variance
 from npvi.likelihoods.support import POSITIVE
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["LogNormal"]
@@ -45,43 +46,45 @@ class LogNormal(Likelihood, name="lognormal", about="positive numbers"):
     def __init__(self, variance: float = 0.01) -> None:
         self.variance = variance
 
-    def log_prob(self, y: jax.Array, f: jax.Array, *, noise_variance: Any = 0.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, *, noise_variance: Any = 0.0, **row: jax.Array) -> jax.Array:
         log_y, total = jnp.log(y), self.variance + noise_variance
         return -log_y - 0.5 * (jnp.log(2.0 * jnp.pi * total) + (log_y - f) ** 2 / total)
 
-    def conditional_mean(self, f: jax.Array, *, noise_variance: Any = 0.0, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, *, noise_variance: Any = 0.0, **row: jax.Array) -> jax.Array:
         return jnp.exp(f + 0.5 * (self.variance + noise_variance))
 
-    def conditional_variance(self, f: jax.Array, *, noise_variance: Any = 0.0, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, *, noise_variance: Any = 0.0, **row: jax.Array) -> jax.Array:
         total = self.variance + noise_variance
         return jnp.expm1(total) * jnp.exp(2.0 * f + total)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, *, noise_variance: Any = 0.0, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray) -> np.ndarray:
         return special.ndtr((_log(y) - f) / np.sqrt(self.variance + noise_variance))
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, *, noise_variance: Any = 0.0, **row: Any) -> np.ndarray:
+    def sample(
+        self, rng: np.random.Generator, f: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray
+    ) -> np.ndarray:
         with np.errstate(over="ignore"):
             return np.exp(rng.normal(f, np.sqrt(self.variance + noise_variance)))
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return np.log(y)
 
-    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+    def initial_parameters(self, y: np.ndarray, **row: np.ndarray) -> dict[str, Number]:
         noise = log_variance(y)
         return {} if noise is None else {"variance": noise}
 
     def expected_log_prob(
-        self, y: jax.Array, m: jax.Array, v: jax.Array, *, noise_variance: Any = 0.0, **row: Any
+        self, y: jax.Array, m: jax.Array, v: jax.Array, *, noise_variance: Any = 0.0, **row: jax.Array
     ) -> jax.Array | None:
         return self.log_prob(y, m, noise_variance=noise_variance) - 0.5 * v / (self.variance + noise_variance)
 
     def marginal_log_prob(
-        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: Any
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray
     ) -> np.ndarray:
         return normal_log_density(np.log(y), m, v + (self.variance + noise_variance)) - np.log(y)
 
     def marginal_moments(
-        self, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: Any
+        self, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         total = v + (self.variance + noise_variance)
         # a latent variance of 800 has no finite mean in float64: inf says so
@@ -89,12 +92,12 @@ class LogNormal(Likelihood, name="lognormal", about="positive numbers"):
             return np.exp(m + 0.5 * total), np.expm1(total) * np.exp(2.0 * m + total)
 
     def marginal_cdf(
-        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: Any
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray
     ) -> np.ndarray:
         return special.ndtr((_log(y) - m) / np.sqrt(v + (self.variance + noise_variance)))
 
     def marginal_quantile(
-        self, q: float, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: Any
+        self, q: float, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray
     ) -> np.ndarray:
         with np.errstate(over="ignore"):
             return np.exp(m + np.sqrt(v + (self.variance + noise_variance)) * special.ndtri(q))

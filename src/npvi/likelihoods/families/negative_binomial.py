@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -13,6 +13,7 @@ from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.log_gamma import log_rising
 from npvi.likelihoods.integrals.logistic_normal import expected_softplus
 from npvi.likelihoods.links import softplus
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["NegativeBinomial", "initial_dispersion"]
@@ -52,10 +53,10 @@ class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
         # far right log p falls like −dispersion · log(mean): a straight line for exp, convex for softplus
         return self.link == "exp"
 
-    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[float, float] | None:
         return self.bend_at(float(self.dispersion), exposure)  # log(1 + λ/r) at λ = −r
 
-    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         log_odds = self.log_rate(f, exposure) - jnp.log(self.dispersion)
         return self._constant(y) - y * softplus(-log_odds) - self.dispersion * softplus(log_odds)
 
@@ -63,44 +64,46 @@ class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
         return log_rising(self.dispersion, y) - log_rising(1.0, y)
 
     def expected_log_prob(
-        self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: Any
+        self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array
     ) -> jax.Array | None:
         if self.link != "exp":
             return None
         log_odds = m + jnp.log(exposure) - jnp.log(self.dispersion)
         return self._constant(y) + y * log_odds - (y + self.dispersion) * expected_softplus(log_odds, v)
 
-    def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return self.rate(f, exposure)
 
-    def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         mean = self.conditional_mean(f, exposure)
         return mean + mean**2 / self.dispersion
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         r = float(self.dispersion)
         ratio = self.rate_numpy(f, exposure) / r
         with np.errstate(divide="ignore"):
             x = 1.0 / (1.0 + 1.0 / ratio)
         return by_terms(y, np.exp(-r * np.log1p(ratio)), x, r, 1.0, _beyond, 1.0 / (1.0 + ratio))
 
-    def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> Threshold:
+    def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> Threshold:
         dispersion = np.full(len(y), float(self.dispersion))
         return Threshold(y + 1.0, dispersion, self.latent_of_log_rate(exposure / dispersion), self.link == "exp")
 
     def sample(
-        self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> np.ndarray:
         r = np.asarray(self.dispersion, dtype=np.float64)
         rate = rng.gamma(r, np.minimum(self.rate_numpy(f, exposure), 1e300) / r)
         # NumPy refuses means beyond what its integers hold
         return rng.poisson(np.minimum(rate, 9e18)).astype(np.float64)
 
-    def initial_parameters(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> dict[str, Any]:
+    def initial_parameters(
+        self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
+    ) -> dict[str, Number]:
         return {"dispersion": initial_dispersion(y, exposure)}
 
     def marginal_moments(
-        self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         if self.link != "exp":
             return None

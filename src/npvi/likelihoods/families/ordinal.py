@@ -11,6 +11,7 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.support import Support
 from npvi.parameters import Interval
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp, log_ndtr, ndtr
 
 __all__ = ["Ordinal"]
@@ -63,7 +64,7 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
         last = float(np.max(y, initial=0.0))
         return self.replace(cuts=np.arange(last).tolist()) if 1.0 <= last < _CATEGORIES else self
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         cuts = jnp.atleast_1d(jnp.asarray(self.cuts))
         c, last = jnp.asarray(y).astype(int), len(cuts)
         above, below = cuts[jnp.minimum(c, last - 1)] - f, cuts[jnp.maximum(c - 1, 0)] - f
@@ -76,32 +77,32 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
         inside = log_high + _log1mexp(log_ndtr(low) - log_high)
         return jnp.where(between, inside, log_ndtr(jnp.where(c == 0, above, -below)))
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return jnp.sum(ndtr(f - jnp.atleast_1d(jnp.asarray(self.cuts))))
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         distance = f - jnp.atleast_1d(jnp.asarray(self.cuts))
         return _variance(ndtr(distance), ndtr(-distance), jnp)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return self.marginal_cdf(y, np.asarray(f, dtype=np.float64), np.zeros(()))
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         f = np.asarray(f, dtype=np.float64)
         return np.searchsorted(np.atleast_1d(self.cuts), rng.normal(f)).astype(np.float64)
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         cuts = np.atleast_1d(np.asarray(self.cuts, dtype=np.float64))
         # the middle of each category; the first and the last have no middle, and get one unit of noise
         middles = 0.5 * (np.append(cuts, cuts[-1] + 2.0) + np.append(cuts[0] - 2.0, cuts))
         return middles[np.asarray(y).astype(int)]
 
-    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+    def initial_parameters(self, y: np.ndarray, **row: np.ndarray) -> dict[str, Number]:
         # cuts that give each category its share of the data; empty ones count as half a row
         counts = np.bincount(np.asarray(y).astype(int), minlength=len(np.atleast_1d(self.cuts)) + 1) + 0.5
         return {"cuts": special.ndtri(np.cumsum(counts)[:-1] / counts.sum())}
 
-    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         cuts = np.concatenate([[-np.inf], np.atleast_1d(self.cuts), [np.inf]])
         c, scale = np.asarray(y).astype(int), np.sqrt(1.0 + v)
         above, below = (cuts[c + 1] - m) / scale, (cuts[c] - m) / scale
@@ -110,12 +111,12 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
         log_low = special.log_ndtr(np.where(mirrored, -above, below))
         return log_high + np.log(-np.expm1(log_low - log_high))
 
-    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         distance = (np.asarray(m) - np.atleast_1d(self.cuts)[:, None]) / np.sqrt(1.0 + v)
         over = special.ndtr(distance)
         return over.sum(0), _variance(over, special.ndtr(-distance), np)
 
-    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         cuts = np.concatenate([[-np.inf], np.atleast_1d(self.cuts), [np.inf]])
         c = np.clip(np.floor(np.asarray(y, dtype=np.float64)), -1.0, len(cuts) - 2).astype(int)
         return special.ndtr((cuts[c + 1] - m) / np.sqrt(1.0 + v))

@@ -43,51 +43,51 @@ class Poisson(Rates, name="poisson", about="counts"):
         self.link = link
         self.knee = knee
 
-    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[float, float] | None:
         return self.bend_at(np.inf, exposure)
 
-    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return y * self.log_rate(f, exposure) - self.rate(f, exposure) - gammaln(y + 1.0)
 
-    def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return self.rate(f, exposure)
 
-    def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return self.conditional_mean(f, exposure)
 
     def log_prob_slopes(
-        self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         log_rate, (rate, rate_1, rate_2), (log_1, log_2) = self.rate_slopes(f, exposure)
         return y * log_rate - rate - _log_factorial(y), y * log_1 - rate_1, y * log_2 - rate_2
 
     def conditional_moments(
-        self, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         rate = self.rate_numpy(f, exposure)
         return rate, rate
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         return poisson_cdf(y, self.rate_numpy(f, exposure))
 
-    def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> Threshold:
+    def threshold(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> Threshold:
         return Threshold(y + 1.0, None, self.latent_of_log_rate(exposure), self.link == "exp")
 
     def sample(
-        self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> np.ndarray:
         # NumPy refuses means beyond what its integers hold
         return rng.poisson(np.minimum(self.rate_numpy(f, exposure), 9e18)).astype(np.float64)
 
     def expected_log_prob(
-        self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: Any
+        self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array
     ) -> jax.Array | None:
         if self.link != "exp":
             return None
         return y * (m + jnp.log(exposure)) - exposure * jnp.exp(m + 0.5 * v) - gammaln(y + 1.0)
 
     def expected_slopes(
-        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> tuple[Any, ...] | None:
         if self.link != "exp":
             return None
@@ -97,7 +97,7 @@ class Poisson(Rates, name="poisson", about="counts"):
         return y * (m + np.log(exposure)) - mean - _log_factorial(y), y - mean, falling, falling, falling
 
     def marginal_moments(
-        self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         if self.link != "exp":
             return None

@@ -85,10 +85,10 @@ class Rates(Likelihood):
 
         return latent
 
-    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         return self.latent_of(np.maximum(y, 0.5) / exposure)
 
-    def latent_unit(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> float:
+    def latent_unit(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> float:
         if self.link == "exp":
             return 1.0
         return max(1.0, float(np.std(y / exposure)) / float(self.knee))

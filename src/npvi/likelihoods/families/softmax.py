@@ -48,5 +48,5 @@ class Softmax(Likelihood):
         """1 in the column of each row's class, 0 elsewhere; shape (rows, C)."""
         return np.eye(self.n_classes)[np.asarray(y, dtype=np.int64)]
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return 2.0 * (self.indicators(y) - 1.0 / self.n_classes)

@@ -12,6 +12,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import robust_noise_variance, spread, without_outliers
 from npvi.likelihoods.support import REAL
 from npvi.parameters import Interval
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["StudentT"]
@@ -49,36 +50,36 @@ class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
         """The log-density is singular at f = y ± i scale √df."""
         return float(self.scale) * float(np.sqrt(self.df)) / 3.0
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         constant = _log_gamma_ratio(0.5 * self.df) - 0.5 * jnp.log(self.df * jnp.pi) - jnp.log(self.scale)
         return constant - 0.5 * (self.df + 1.0) * jnp.log1p(((y - f) / self.scale) ** 2 / self.df)
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return f
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return self._variance() * jnp.ones_like(f)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return special.stdtr(self.df, (np.asarray(y) - f) / self.scale)
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return f + self.scale * rng.standard_t(self.df, np.shape(f))
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return without_outliers(y)
 
-    def latent_unit(self, y: np.ndarray, **row: Any) -> float:
+    def latent_unit(self, y: np.ndarray, **row: np.ndarray) -> float:
         return spread(y)
 
-    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+    def initial_parameters(self, y: np.ndarray, **row: np.ndarray) -> dict[str, Number]:
         noise = robust_noise_variance(y)
         return {"df": 4.0} if noise is None else {"scale": float(np.sqrt(noise)), "df": 4.0}
 
-    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.array(m), v + self._variance()
 
-    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_cdf(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         # t is normal with a variance df/χ²(df), to which that of f is added
         log_variances, shares = _normal_mixture(float(self.df))
         total = v[..., None] + float(self.scale) ** 2 * np.exp(log_variances)

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
+
+from npvi.runtime.arrays import Array
 
 __all__ = ["Threshold", "threshold_cdf"]
 
@@ -29,9 +32,9 @@ _BLOCK = 2**15
 class Threshold(NamedTuple):
     """T = latent(u), where eᵘ is gamma(a) or, with b, beta prime(a, b): the odds of a beta(a, b) variable."""
 
-    a: np.ndarray
-    b: np.ndarray | None
-    latent: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    a: Array
+    b: Array | None
+    latent: Callable[[Array, NDArray[np.intp]], Array]
     """(u, rows) → T, for u of shape (rows, nodes)."""
     linear: bool = True
     """Whether |dT/du| = 1."""

@@ -15,6 +15,7 @@ from npvi.likelihoods.integrals.log_gamma import stirling_remainder
 from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.support import ZERO_OR_POSITIVE
 from npvi.parameters import Interval
+from npvi.runtime.arrays import Number
 from npvi.runtime.batching import map_rows
 from npvi.runtime.lazy import jax, jit, jnp, logsumexp
 
@@ -57,7 +58,7 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
         self.power = power
         self.dispersion = dispersion
 
-    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return self._in_f(y, f, 0.0, exposure) + self._normaliser(y)
 
     def _in_f(self, y: jax.Array, m: jax.Array, v: jax.Array | float, exposure: jax.Array | float) -> jax.Array:
@@ -97,13 +98,13 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
             mean = np.clip(exposure * np.exp(np.asarray(f, dtype=np.float64)), 1e-200, 1e200)
         return self._amounts(mean), self.dispersion * (p - 1.0) * mean ** (p - 1.0)
 
-    def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return exposure * jnp.exp(f)
 
-    def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return self.dispersion * jnp.exp(self.power * (f + jnp.log(exposure)))
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         y = np.asarray(y, dtype=np.float64)
         amounts, scale = self._amounts_and_scale(f, exposure)
         if not np.any(y > 0.0):
@@ -111,23 +112,25 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
         size = np.maximum(y, 0.0) / scale
         return np.where(y < 0.0, 0.0, compound_cdf(float(self._shape()), amounts, size))
 
-    def scores(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[Scores, np.ndarray | float]:
+    def scores(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[Scores, np.ndarray | float]:
         return Scores(_scores, _width, (float(self.power), float(self.dispersion))), np.log(exposure)
 
     def sample(
-        self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> np.ndarray:
         amounts, scale = self._amounts_and_scale(f, exposure)
         n = rng.poisson(np.minimum(amounts, 9e18)).astype(np.float64)
         return np.where(n > 0.0, scale * rng.standard_gamma(np.maximum(n, 1.0) * self._shape()), 0.0)
 
-    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         # a zero is as likely as not where there is half an amount on average
         p, y = np.asarray(self.power), np.asarray(y, dtype=np.float64)
         at_zero = (0.5 * self.dispersion * (2.0 - p)) ** (1.0 / (2.0 - p))
         return np.log(np.where(y > 0.0, y, at_zero) / exposure)
 
-    def initial_parameters(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> dict[str, Any]:
+    def initial_parameters(
+        self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
+    ) -> dict[str, Number]:
         exposure = np.broadcast_to(exposure, np.shape(y))
         mean = exposure * np.sum(y) / np.sum(exposure)
         squares = np.sum((y - mean) ** 2)
@@ -137,18 +140,18 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
         return {"dispersion": 0.5 * float(squares / np.sum(mean ** np.asarray(self.power)))}
 
     def expected_log_prob(
-        self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: Any
+        self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array
     ) -> jax.Array:
         return self._in_f(y, m, v, exposure) + self._normaliser(y)
 
-    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         # the series once, not once for each node of the integral
         density = predictive_log_prob(_Unnormalised(self.power, self.dispersion), y, m, v, row)
         leaves, structure = jax.tree.flatten(self)
         return density + map_rows(partial(_normalisers, structure, leaves), (y,))[0]
 
     def marginal_moments(
-        self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any
+        self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         p = np.asarray(self.power)
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
@@ -160,15 +163,15 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
 class _Unnormalised(Tweedie):
     """Only what depends on f."""
 
-    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return self._in_f(y, f, 0.0, exposure)
 
-    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> None:  # type: ignore[override]
+    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> None:  # type: ignore[override]
         return None
 
 
-def _scores(power: float, dispersion: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    likelihood = Tweedie(power, dispersion)
+def _scores(parameters: tuple[float, ...]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    likelihood = Tweedie(*parameters)
 
     def score(x: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Φ⁻¹(P(Y ≤ exp(x) | f)), from whichever side of the mean x is on."""
@@ -184,7 +187,8 @@ def _scores(power: float, dispersion: float) -> Callable[[np.ndarray, np.ndarray
     return score
 
 
-def _width(f: np.ndarray, power: float, dispersion: float) -> np.ndarray:
+def _width(f: np.ndarray, parameters: tuple[float, ...]) -> np.ndarray:
+    power, dispersion = parameters
     # of a single amount, or of them all
     amounts = Tweedie(power, dispersion)._amounts_and_scale(f, 1.0)[0]
     alpha = (2.0 - power) / (power - 1.0)

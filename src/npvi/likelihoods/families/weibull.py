@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -10,6 +10,7 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import SMALLEST, exp_moments, log_variance
 from npvi.likelihoods.support import POSITIVE
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["Weibull"]
@@ -44,38 +45,38 @@ class Weibull(Likelihood, name="weibull", about="positive numbers"):
         """f enters as shape · f, in an exponential."""
         return 1.0 / float(self.shape)
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         power = self._log_power(y, f)
         return jnp.log(self.shape) + power - jnp.log(y) - jnp.exp(power)
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return jnp.exp(f)
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         inverse = 1.0 / self.shape
         return jnp.exp(2.0 * f) * jnp.expm1(gammaln(1.0 + 2.0 * inverse) - 2.0 * gammaln(1.0 + inverse))
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         log_scale = np.asarray(f) - special.gammaln(1.0 + 1.0 / self.shape)
         with np.errstate(over="ignore"):
             return -np.expm1(-((np.maximum(y, 0.0) * np.exp(-log_scale)) ** self.shape))
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         scale = np.exp(f) / special.gamma(1.0 + 1.0 / self.shape)
         return np.maximum(scale * rng.weibull(self.shape, np.shape(scale)), SMALLEST)
 
-    def initial_latent(self, y: np.ndarray, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return np.log(y)
 
-    def initial_parameters(self, y: np.ndarray, **row: Any) -> dict[str, Any]:
+    def initial_parameters(self, y: np.ndarray, **row: np.ndarray) -> dict[str, Number]:
         noise = log_variance(y)
         return {} if noise is None else {"shape": np.pi / np.sqrt(6.0 * noise)}  # of log y: π²/6 shape²
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: Any) -> jax.Array:
+    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array:
         power = self._log_power(y, m)
         return jnp.log(self.shape) + power - jnp.log(y) - jnp.exp(power + 0.5 * self.shape**2 * v)
 
-    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inverse = 1.0 / np.asarray(self.shape)
         return exp_moments(m, v, np.expm1(special.gammaln(1.0 + 2.0 * inverse) - 2.0 * special.gammaln(1.0 + inverse)))
 

@@ -12,6 +12,7 @@ from npvi.likelihoods.families.rates import Rates
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.moments import predictive_moments
 from npvi.parameters import Interval
+from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["initial_inflation"]
@@ -42,32 +43,34 @@ class _ZeroInflated(Rates):
         """The likelihood of the counts that are not structural zeros."""
         raise NotImplementedError
 
-    def log_prob(self, y: jax.Array, f: jax.Array, **row: Any) -> jax.Array:
+    def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         log_counts = jnp.log1p(-self.inflation) + self.counts.log_prob(y, f, **row)
         return jnp.where(y > 0.0, log_counts, jnp.logaddexp(jnp.log(self.inflation), log_counts))
 
-    def conditional_mean(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return (1.0 - self.inflation) * self.counts.conditional_mean(f, **row)
 
-    def conditional_variance(self, f: jax.Array, **row: Any) -> jax.Array:
+    def conditional_variance(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         mean, variance = self.counts.conditional_mean(f, **row), self.counts.conditional_variance(f, **row)
         return (1.0 - self.inflation) * (variance + self.inflation * mean**2)
 
-    def cdf(self, y: np.ndarray, f: np.ndarray, **row: Any) -> np.ndarray:
+    def cdf(self, y: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         structural = np.where(np.asarray(y) < 0.0, 0.0, self.inflation)
         return structural + (1.0 - np.asarray(self.inflation)) * self.counts.cdf(y, f, **row)
 
-    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: Any) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         draws = self.counts.sample(rng, f, **row)
         return np.where(rng.random(np.shape(draws)) < self.inflation, 0.0, draws)
 
-    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> np.ndarray:
+    def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         return self.counts.initial_latent(y, exposure=(1.0 - np.asarray(self.inflation)) * exposure)
 
-    def initial_parameters(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> dict[str, Any]:
+    def initial_parameters(
+        self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
+    ) -> dict[str, Number]:
         return {"inflation": initial_inflation(y, initial_dispersion(y, exposure))}
 
-    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         # the mixture of two integrals, because the integrand of the whole may have two modes
         log_counts = np.log1p(-np.asarray(self.inflation)) + predictive_log_prob(self.counts, y, m, v, row)
         return np.where(y > 0.0, log_counts, np.logaddexp(np.log(self.inflation), log_counts))
@@ -75,7 +78,7 @@ class _ZeroInflated(Rates):
     def beside_zeros(self) -> tuple[float, Likelihood]:
         return float(self.inflation), self.counts
 
-    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: Any) -> tuple[np.ndarray, np.ndarray]:
+    def marginal_moments(self, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, variance = predictive_moments(self.counts, m, v, row)
         share = 1.0 - np.asarray(self.inflation)
         with np.errstate(over="ignore"):

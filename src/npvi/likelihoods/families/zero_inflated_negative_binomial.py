@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from npvi.likelihoods.families.negative_binomial import NegativeBinomial, initial_dispersion
 from npvi.likelihoods.families.zero_inflated import _ZeroInflated, initial_inflation
+from npvi.runtime.arrays import Number
 
 __all__ = ["ZeroInflatedNegativeBinomial"]
 
@@ -57,7 +58,7 @@ class ZeroInflatedNegativeBinomial(
         singularity = self._singularity
         return 1.0 if singularity is None else cmath.phase(singularity) / 3.0
 
-    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[float, float] | None:
         dispersion, singularity = float(self.dispersion), self._singularity
         rate = dispersion if singularity is None else min(dispersion, abs(singularity))
         return self.bend_at(rate, exposure)
@@ -71,7 +72,9 @@ class ZeroInflatedNegativeBinomial(
         log_odds = math.log1p(-inflation) - math.log(inflation)
         return r * (cmath.exp(complex(min(log_odds / r, 700.0), math.pi / r)) - 1.0)
 
-    def initial_parameters(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: Any) -> dict[str, Any]:
+    def initial_parameters(
+        self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
+    ) -> dict[str, Number]:
         # half to the zeros, half to the dispersion
         dispersion = 2.0 * initial_dispersion(y, exposure)
         return {"inflation": initial_inflation(y, dispersion), "dispersion": dispersion}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class ZeroInflatedPoisson(_ZeroInflated, name="zero_inflated_poisson", about="co
         # for softplus the distance in f is no smaller
         return cmath.phase(self._singularity) / 3.0
 
-    def bend(self, exposure: np.ndarray | float = 1.0, **row: Any) -> tuple[float, float] | None:
+    def bend(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[float, float] | None:
         return self.bend_at(abs(self._singularity), exposure)
 
     @property

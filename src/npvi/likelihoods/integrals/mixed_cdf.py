@@ -11,6 +11,7 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.root_finding import Start
 from npvi.likelihoods.integrals.rows_cdf import CHUNK, COARSE, EXACT, SIZES, Row, RowsCdf
+from npvi.runtime.arrays import Array
 from npvi.runtime.compiling import compiled
 
 __all__ = ["Component", "MixedCdf"]
@@ -24,8 +25,8 @@ class Component(NamedTuple):
 
     weight: float
     likelihood: Likelihood
-    mean: np.ndarray
-    variance: np.ndarray
+    mean: Array
+    variance: Array
     row: Row
 
     def of(self, rows: slice | np.ndarray) -> Component:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from npvi.runtime.arrays import Array
 from npvi.runtime.compiling import reordered
 
 __all__ = ["Rules", "Scores", "Table", "table_of"]
@@ -33,10 +34,10 @@ _ERROR = 4e-12
 class Scores(NamedTuple):
     """What a table is made from; equal ones share it."""
 
-    make: Callable[..., Callable[[np.ndarray, np.ndarray], np.ndarray]]
-    """(*parameters) → the function (x, f) → Φ⁻¹(P(Y ≤ y(x) | f)), with as many digits near 1 as near 0."""
-    width: Callable[..., np.ndarray]
-    """(f, *parameters) → the distance in x over which that is about a straight line."""
+    make: Callable[[tuple[float, ...]], Callable[[Array, Array], Array]]
+    """The parameters → the function (x, f) → Φ⁻¹(P(Y ≤ y(x) | f)), with as many digits near 1 as near 0."""
+    width: Callable[[Array, tuple[float, ...]], Array]
+    """(f, the parameters) → the distance in x over which that is about a straight line."""
     parameters: tuple[float, ...]
 
 
@@ -52,15 +53,15 @@ class Rules(NamedTuple):
 class Table:
     """E P(Y ≤ y(x) | f) by rules for f ~ N(mean, sd²), to about 1e-12.
 
-    >>> table = Table(Scores(lambda: lambda x, f: x - f, lambda f: 1.0 + 0.0 * f, ()))
+    >>> table = Table(Scores(lambda given: lambda x, f: x - f, lambda f, given: 1.0 + 0.0 * f, ()))
     >>> point = Rules(np.zeros(1), np.ones(1), np.array([0]), np.array([1]))
     >>> table.cdf(np.ones(1), np.zeros(1), np.zeros(1), point).round(6)  # Φ(1)
     array([0.841345])
     """
 
     def __init__(self, scores: Scores) -> None:
-        self._score = scores.make(*scores.parameters)
-        self._widths = scores.width(np.arange(-_CELLS, _CELLS) + 0.5, *scores.parameters)
+        self._score = scores.make(scores.parameters)
+        self._widths = scores.width(np.arange(-_CELLS, _CELLS, dtype=np.float64) + 0.5, scores.parameters)
         self._slots = np.full((2 * _CELLS, 2 * _REACH), _UNKNOWN)
         self._polynomials = np.empty((0, _SIZE, _SIZE))
         self._lock = Lock()

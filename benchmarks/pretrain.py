@@ -12,7 +12,7 @@ from pathlib import Path
 import npvi
 from npvi.amortized.simulation import FAMILIES
 
-_FOLDER = Path(npvi.__file__).parent / "networks" / "pretrained"
+_FOLDER = Path(npvi.__file__).parent / "amortized" / "pretrained"
 
 
 def main(names: list[str]) -> None:
@@ -21,7 +21,7 @@ def main(names: list[str]) -> None:
         started = time.perf_counter()
         recognizer = npvi.fit_network_on_simulations(name, sets=400)
         history = recognizer.history
-        recognizer.save(_FOLDER / f"{name.lower()}.npz")
+        recognizer.save(_FOLDER / f"{name.lower()}.network")
         before, after = history["evaluation_without_network"][0], min(history["evaluation"])
         print(f"{name}: loss on points held out {before:.4f} -> {after:.4f}, {time.perf_counter() - started:.0f} s")
 

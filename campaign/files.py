@@ -22,6 +22,10 @@ import npvi
 from campaign import subjects
 from campaign.cases import Case, Surprise, check
 from campaign.judging import check_finite, watched
+from npvi.amortized.recognizer import RECOGNIZER
+from npvi.io.archive import MODEL
+from npvi.runtime.archive import Kind, read_archive
+from npvi.runtime.checkpoints import CHECKPOINT
 
 __all__ = ["SECONDS", "SHARES", "case", "count"]
 
@@ -59,22 +63,21 @@ def case(seed: int, number: int) -> Case:
 def _write(kind: str, path: Path, rng: np.random.Generator) -> tuple[str, bool]:
     """Write the file; what was done to it, and whether it is whole."""
     damaged = rng.uniform() < 0.2
-    if kind in _OTHERS.values():
-        content = _recognizer() if kind == "recognizer" else _checkpoint()
-        if not damaged:
-            said, content = _altered_zip(content, rng)
-            path.write_bytes(content)
-            return said, True
-        path.write_bytes(content)
-    elif damaged:
-        model_files.write(path, *_contents(kind))
+    archive, about, arrays = _archive(kind)
+    if not damaged:
+        about, arrays, said = model_files.mutated(about, arrays, rng)
+    zipped = archive.zipped is not None and rng.uniform() < 0.3  # as they were before there were archives
+    if zipped and rng.uniform() < 0.1:
+        path.write_bytes(_deflated(archive, about, arrays))
+        return "deflated, with zeros of 512 MiB", True
+    if zipped:
+        path.write_bytes(_zipped(archive, about, arrays))
     else:
-        metadata, arrays, said = model_files.mutated(*_contents(kind), rng)
-        model_files.write(path, metadata, arrays)
-        return said, True
-    said, content = _damaged(path.read_bytes(), rng)
-    path.write_bytes(content)
-    return said, kind in _OTHERS.values()  # a zip has no checksum over all of it
+        model_files.write(path, about, arrays, archive)
+    if damaged:
+        said, content = _damaged(path.read_bytes(), rng)
+        path.write_bytes(content)
+    return said, zipped or not damaged  # a zip has no checksum over all of it
 
 
 def _damaged(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
@@ -93,24 +96,20 @@ def _damaged(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
     return f"zeros from byte {at}", bytes(changed)
 
 
-def _altered_zip(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """An npz with one array or one entry of its JSON different, or deflated."""
-    with np.load(io.BytesIO(content)) as file:
-        arrays = dict(file)
-    text = next(name for name, array in arrays.items() if array.dtype.kind == "U")
-    about = json.loads(str(arrays.pop(text)))
-    what = rng.uniform()
-    if what < 0.1:
-        return "deflated, with zeros of 512 MiB", _deflated(arrays | {text: np.array(json.dumps(about))})
-    about, arrays, said = model_files.mutated(about, arrays, rng)
+def _in_arrays(archive: Kind, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    name, version = archive.zipped or ("", "")
+    return {name: np.array(json.dumps({"format": version, **about})), **arrays}
+
+
+def _zipped(archive: Kind, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, **{text: np.array(json.dumps(about))}, **arrays)  # type: ignore[arg-type]
-    return said, buffer.getvalue()
+    np.savez(buffer, **_in_arrays(archive, about, arrays))  # type: ignore[arg-type]
+    return buffer.getvalue()
 
 
-def _deflated(arrays: dict[str, np.ndarray]) -> bytes:
+def _deflated(archive: Kind, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     """A small file that is large when it is read."""
-    buffer = io.BytesIO()
+    buffer, arrays = io.BytesIO(), _in_arrays(archive, about, arrays)
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for number, (name, array) in enumerate(arrays.items()):
             with file.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -187,16 +186,22 @@ def _contents(kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return model_files.contents(model, {"target": "n"})
 
 
-@functools.cache
-def _recognizer() -> bytes:
-    return Path(subjects.recognizer_file()).read_bytes()
+def _archive(kind: str) -> tuple[Kind, dict[str, Any], dict[str, np.ndarray]]:
+    if kind == "recognizer":
+        archive, path = RECOGNIZER, Path(subjects.recognizer_file())
+    elif kind == "checkpoint":
+        archive, path = CHECKPOINT, _checkpoint()
+    else:
+        return MODEL, *_contents(kind)
+    with open(path, "rb") as file:
+        return archive, *read_archive(file, archive)
 
 
 @functools.cache
-def _checkpoint() -> bytes:
+def _checkpoint() -> Path:
     path = subjects.folder() / "checkpoint"
     _trained(path, 2)
-    return path.read_bytes()
+    return path
 
 
 def _trained(path: Path, epochs: int = 3) -> Any:

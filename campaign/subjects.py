@@ -432,7 +432,7 @@ _BESIDE: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def recognizer_file() -> str:
-    path = folder() / "recognizer.npz"
+    path = folder() / "recognizer.npvi"
     if not path.exists():
         npvi.amortized.pretrained(likelihoods.Poisson()).save(path)
     return str(path)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import warnings
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -18,7 +22,7 @@ from npvi.amortized.guess import FEATURES, guess
 from npvi.amortized.local import pieces_by_sparse_solves, recognise_locally
 from npvi.amortized.patches import make_patches
 from npvi.amortized.recognition import recognise
-from npvi.amortized.recognizer import Recognizer, RecognizerError, pretrained
+from npvi.amortized.recognizer import RECOGNIZER, Recognizer, RecognizerError, pretrained
 from npvi.amortized.simulation import FAMILIES, simulate
 from npvi.amortized.whole import Whole
 from npvi.components import Coefficients, Process, Stack
@@ -27,6 +31,7 @@ from npvi.inference import Data, SparseFactors, fit_posterior
 from npvi.kernels import RBF, Matern32
 from npvi.likelihoods import Bernoulli, Gamma, Gaussian, LogNormal, NegativeBinomial, Poisson, StudentT
 from npvi.priors import NNGP
+from npvi.runtime.archive import read_archive
 from tests.support import oracle
 
 
@@ -193,9 +198,9 @@ def test_default_network_through_the_estimator(solve):
 def test_a_recognizer_is_reused_saved_and_loaded(tmp_path):
     X, y = table()
     recognizer = npvi.fit_network(model(), X, y, steps=100)
-    recognizer.save(tmp_path / "network.npz")
-    loaded = Recognizer.load(tmp_path / "network.npz")
-    assert (tmp_path / "network.npz").stat().st_size < 100_000
+    recognizer.save(tmp_path / "network.npvi")
+    loaded = Recognizer.load(tmp_path / "network.npvi")
+    assert (tmp_path / "network.npvi").stat().st_size < 100_000
     other = table(seed=1)
     first, second = (model(network=one).fit(*other) for one in (recognizer, loaded))
     assert_allclose(first.predict(X[:9]), second.predict(X[:9]), rtol=1e-6)
@@ -289,19 +294,31 @@ def test_a_recognizer_of_something_else(trained):
         npvi.GPClassifier(method="npvi-nn", learn=False).fit(X, np.arange(60) % 3)
 
 
+def test_files_from_before_there_were_archives(trained, tmp_path):
+    trained.save(tmp_path / "network.npvi")
+    with open(tmp_path / "network.npvi", "rb") as file:
+        about, arrays = read_archive(file, RECOGNIZER)
+    old = io.BytesIO()
+    np.savez(old, about=np.array(json.dumps({"format": "npvi recognizer 1", **about})), **arrays)
+    (tmp_path / "network.npz").write_bytes(old.getvalue())
+    in_a_model = Recognizer.from_text(base64.b64encode(old.getvalue()).decode())
+    for found in (Recognizer.load(tmp_path / "network.npz"), in_a_model):
+        assert found.to_text() == trained.to_text()
+
+
 def test_broken_files(trained, tmp_path, monkeypatch):
-    path = tmp_path / "network.npz"
+    path = tmp_path / "network.npvi"
     with pytest.raises(RecognizerError, match="no such file"):
         Recognizer.load(path)
     trained.save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(RecognizerError, match="cut short"):
+    with pytest.raises(RecognizerError, match=r"is cut off: .*Copy or save it again"):
         Recognizer.load(path)
     with monkeypatch.context() as later:
-        later.setattr("npvi.amortized.recognizer._FORMAT", "npvi recognizer 9")
+        later.setattr("npvi.amortized.recognizer.RECOGNIZER", replace(RECOGNIZER, version=9))
         trained.save(path)
-    with pytest.raises(RecognizerError, match="another version"):
+    with pytest.raises(RecognizerError, match=r"newer npvi \(format 9\); this version reads format 2"):
         Recognizer.load(path)
     Recognizer(**{**vars(trained), "layers": [(np.full((12, 2), np.nan), np.zeros(2))]}).save(path)
     with pytest.raises(RecognizerError, match="aren't finite"):

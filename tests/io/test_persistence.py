@@ -23,6 +23,7 @@ from npvi.io.persistence import ModelFileError, describe, load, save
 from npvi.kernels import RBF, Custom, Matern32, Subset
 from npvi.likelihoods import Bernoulli, Likelihood, Poisson, StudentT
 from npvi.posteriors import PrecisionPosterior
+from npvi.runtime.archive import header
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 5, size=(60, 2))
@@ -389,7 +390,7 @@ def test_interrupted_write_leaves_the_old_file(model, path, monkeypatch, failure
         real(file, array, allow_pickle=allow_pickle)
         raise failure
 
-    monkeypatch.setattr(model_file.npy, "write_array", fail)
+    monkeypatch.setattr(npy, "write_array", fail)
     with pytest.raises((ModelFileError, KeyboardInterrupt)):
         model.save(path)
     assert path.read_bytes() == b"the old file"
@@ -471,8 +472,7 @@ def test_older_format(model, path):
 
 
 def forge(path, payload):
-    header = model_file._header(hashlib.sha256(payload).hexdigest(), len(payload))
-    path.write_bytes(header + payload)
+    path.write_bytes(header(model_file.MODEL, hashlib.sha256(payload).hexdigest(), len(payload)) + payload)
 
 
 class Exploit:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from npvi.io import archive
+from npvi.io.archive import MODEL
 from npvi.io.packing import pack
+from npvi.runtime.archive import Kind, header
 
 #: what a stranger may put where JSON has something else
 JUNK: tuple[Any, ...] = (
@@ -32,7 +33,7 @@ def contents(model: Any, notes: dict[str, Any] | None = None) -> tuple[dict[str,
     return json.loads(json.dumps(metadata)), {name: array.copy() for name, array in arrays.items()}
 
 
-def write(path: Path, metadata: dict[str, Any] | bytes, arrays: dict[str, np.ndarray]) -> Path:
+def write(path: Path, metadata: dict[str, Any] | bytes, arrays: dict[str, np.ndarray], kind: Kind = MODEL) -> Path:
     """A file of these, whatever they are, with the checksum that belongs to it; `metadata` may be the line itself."""
     if not isinstance(metadata, bytes):
         metadata = json.dumps({"arrays": list(arrays), **metadata}).encode()
@@ -40,7 +41,7 @@ def write(path: Path, metadata: dict[str, Any] | bytes, arrays: dict[str, np.nda
     payload.write(metadata + b"\n")
     for array in arrays.values():
         npy.write_array(payload, np.asarray(array), allow_pickle=True)
-    return forge(path, payload.getvalue())
+    return forge(path, payload.getvalue(), kind)
 
 
 def altered(model: Any, path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], Any]) -> Path:
@@ -50,9 +51,9 @@ def altered(model: Any, path: Path, change: Callable[[dict[str, Any], dict[str, 
     return write(path, metadata, arrays)
 
 
-def forge(path: Path, payload: bytes) -> Path:
+def forge(path: Path, payload: bytes, kind: Kind = MODEL) -> Path:
     """A file of any bytes behind the header that belongs to them."""
-    path.write_bytes(archive._header(hashlib.sha256(payload).hexdigest(), len(payload)) + payload)
+    path.write_bytes(header(kind, hashlib.sha256(payload).hexdigest(), len(payload)) + payload)
     return path
 
 

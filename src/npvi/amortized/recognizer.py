@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import os
 from dataclasses import dataclass, field
 from importlib import resources
@@ -19,18 +18,17 @@ from npvi.amortized.guess import FEATURES
 from npvi.amortized.perceptron import Layers, apply
 from npvi.checks import check_path
 from npvi.likelihoods import Gaussian, Likelihood, LogNormal
+from npvi.runtime.archive import ArchiveError, Kind, read_archive, write_archive
 from npvi.runtime.fields import anything, each, items, maybe, number, record, text, whole
 from npvi.runtime.files import UnwritableError, replacing
-from npvi.runtime.reading import read_json, read_npz
 
-__all__ = ["Recognizer", "RecognizerError", "exact_sites", "pretrained"]
+__all__ = ["RECOGNIZER", "Recognizer", "RecognizerError", "exact_sites", "pretrained"]
 
-_FORMAT = "npvi recognizer 1"
+RECOGNIZER = Kind("recognizer", 2, "train it again with npvi.fit_network", zipped=("about", "npvi recognizer 1"))
 _ARRAYS = ("centre", "scale", "low", "high")
 #: what a file says besides its arrays
 _ABOUT = record(
     {
-        "format": text,
         "likelihood": text,
         "settings": maybe(each(anything)),
         "n_inputs": maybe(whole(1)),
@@ -140,7 +138,6 @@ class Recognizer:
 
     def _write(self, file: BinaryIO) -> None:
         about = {
-            "format": _FORMAT,
             "likelihood": self.likelihood,
             "settings": self.settings,
             "n_inputs": self.n_inputs,
@@ -152,7 +149,7 @@ class Recognizer:
         arrays = {name: np.asarray(getattr(self, name), np.float32) for name in _ARRAYS}
         for k, (weights, biases) in enumerate(self.layers):
             arrays |= {f"weights{k}": np.asarray(weights), f"biases{k}": np.asarray(biases)}
-        np.savez(file, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+        write_archive(file, RECOGNIZER, about, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recognizer:
@@ -169,15 +166,15 @@ class Recognizer:
     @classmethod
     def _read(cls, opened: BinaryIO, where: str) -> Recognizer:
         try:
-            arrays = read_npz(opened)
-            about = read_json(str(arrays.pop("about")))
+            about, arrays = read_archive(opened, RECOGNIZER)
             _ABOUT(about, "")
-        except (OSError, KeyError, ValueError) as error:
-            raise RecognizerError(f"{where} is cut short or isn't a recognizer of npvi ({error})") from error
-        if about["format"] != _FORMAT or about["features"] != list(FEATURES):
+        except ArchiveError as error:
+            raise RecognizerError(f"{where} {error}") from error
+        except ValueError as error:
+            raise RecognizerError(f"{where} isn't a recognizer of npvi ({error})") from error
+        if about["features"] != list(FEATURES):
             raise RecognizerError(
-                f"{where} was written by another version of npvi ({about.get('format')!r}, this one reads "
-                f"{_FORMAT!r}): train it again with npvi.fit_network"
+                f"{where} was written by a version of npvi whose networks look at other numbers: {RECOGNIZER.renewed}"
             )
         names = [f"{kind}{k}" for k in range(about["layers"]) for kind in ("weights", "biases")]
         if set(arrays) != {*names, *_ARRAYS}:
@@ -216,9 +213,11 @@ def exact_sites(likelihood: Likelihood) -> bool:
 def pretrained(likelihood: Likelihood) -> Recognizer:
     """The network that comes with the package for this noise, trained on simulations only."""
     name = type(likelihood).__name__
-    file = resources.files("npvi.amortized") / "pretrained" / f"{name.lower()}.npz"
+    file = resources.files("npvi.amortized") / "pretrained" / f"{name.lower()}.network"
     if not file.is_file():
-        have = sorted(f.name.removesuffix(".npz") for f in (resources.files("npvi.amortized") / "pretrained").iterdir())
+        have = sorted(
+            f.name.removesuffix(".network") for f in (resources.files("npvi.amortized") / "pretrained").iterdir()
+        )
         raise RecognizerError(
             f'network="pretrained": there is none for {name} noise (but for {", ".join(have)}); leave network out to '
             "train one on the data, or train one with npvi.fit_network_on_simulations"

@@ -1,22 +1,29 @@
-"""Where a long training stands, in a file: arrays without pickles and a description in JSON."""
+"""Where a long training stands, in a file (`npvi.runtime.archive`): trees of arrays and a description."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from typing import Any
 
 import jax
 import numpy as np
 
+from npvi.runtime.archive import ArchiveError, Kind, read_archive, write_archive
 from npvi.runtime.fields import Check, anything
 from npvi.runtime.files import UnwritableError, replacing
-from npvi.runtime.reading import read_json, read_npz
 
-__all__ = ["CheckpointError", "fingerprint", "read_checkpoint", "write_checkpoint"]
+__all__ = ["CHECKPOINT", "CheckpointError", "fingerprint", "read_checkpoint", "write_checkpoint"]
 
-_FORMAT = "npvi training 1"
+CHECKPOINT = Kind(
+    "checkpoint",
+    2,
+    renewed="go on with that version",
+    intact="",
+    zipped=("description", "npvi training 1"),
+)
+
+_ANEW = "give another path, or delete it to start anew"
 
 
 class CheckpointError(ValueError):
@@ -38,10 +45,9 @@ def write_checkpoint(path: str | os.PathLike[str], trees: dict[str, Any], descri
     arrays: dict[str, Any] = {
         f"{name}/{k}": leaf for name, tree in trees.items() for k, leaf in enumerate(_leaves(tree))
     }
-    text = json.dumps({"format": _FORMAT, "trees": list(trees), **description})
     try:
         with replacing(path) as file:
-            np.savez(file, description=np.array(text), **arrays)
+            write_archive(file, CHECKPOINT, {"trees": list(trees), **description}, arrays)
     except UnwritableError as error:
         raise CheckpointError(f"checkpoint: {error}") from error
 
@@ -59,16 +65,16 @@ def read_checkpoint(
     """
     try:
         with open(path, "rb") as opened:
-            arrays = read_npz(opened)
-        description = read_json(str(arrays.pop("description")))
-        if description["format"] != _FORMAT:
-            raise KeyError("format")
+            description, arrays = read_archive(opened, CHECKPOINT)
         fields(description, "")
         trees = [(name, examples[name]) for name in description["trees"]]
-    except (OSError, KeyError, ValueError, TypeError) as error:
+    except ArchiveError as error:
+        raise CheckpointError(f"checkpoint: {os.fspath(path)} {error}; {_ANEW}") from error
+    except OSError as error:
+        raise CheckpointError(f"checkpoint: {os.fspath(path)} can't be read: {error}") from error
+    except (KeyError, ValueError, TypeError) as error:
         raise CheckpointError(
-            f"checkpoint: {os.fspath(path)} is cut off or is not a checkpoint of npvi ({error}); delete it to start "
-            "anew"
+            f"checkpoint: {os.fspath(path)} is not a checkpoint of npvi ({error}); {_ANEW}"
         ) from error
     return {name: _tree(path, name, example, arrays) for name, example in trees}, description
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import BaseCrossValidator
+from sklearn.model_selection import BaseCrossValidator, GroupKFold
 from sklearn.utils import _safe_indexing
 
 from npvi.checks import as_numbers, check_count, random_state, refuse_masked
@@ -150,7 +150,7 @@ class LeaveLocationOut(BaseCrossValidator):
     def _iter_test_indices(self, X: Any = None, y: Any = None, groups: Any = None) -> Iterator[NDArray[np.int64]]:
         location = self._locations(X)
         if self.n_splits is None:
-            yield from _members(location, int(location.max()) + 1)
+            yield from _members(location)
         else:
             yield from _folds(location, self.n_splits, None)
 
@@ -224,22 +224,18 @@ def _check_size(size: Any, dimension: int) -> NDArray[np.float64]:
     return sizes
 
 
-def _folds(group: NDArray[np.int64], n_splits: int, rng: np.random.RandomState | None) -> list[NDArray[np.int64]]:
+def _folds(group: NDArray[np.int64], n_splits: int, rng: np.random.RandomState | None) -> Iterator[NDArray[np.int64]]:
     """The rows of each fold; groups go, largest first, to the fold with fewest rows."""
-    sizes = np.bincount(group)
-    among = np.arange(len(sizes)) if rng is None else rng.permutation(len(sizes))
-    fold = np.empty(len(sizes), np.int64)
-    filled = np.zeros(n_splits, np.int64)
-    for number in among[np.argsort(-sizes[among], kind="stable")]:
-        fold[number] = np.argmin(filled)
-        filled[fold[number]] += sizes[number]
-    return _members(fold[group], n_splits)
+    count = int(group.max()) + 1
+    turn = np.arange(count) if rng is None else np.argsort(rng.permutation(count))
+    # of groups of one size scikit-learn deals the last first
+    last_first = (count - 1 - turn)[group]
+    return (test for _, test in GroupKFold(n_splits).split(last_first, groups=last_first))
 
 
-def _members(label: NDArray[np.int64], n_labels: int) -> list[NDArray[np.int64]]:
+def _members(label: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The rows with each label, ascending."""
-    rows = np.argsort(label, kind="stable")
-    return np.split(rows, np.cumsum(np.bincount(label, minlength=n_labels))[:-1])
+    return np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 
 def _listed(values: NDArray[np.float64]) -> str:

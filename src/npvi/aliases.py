@@ -61,6 +61,7 @@ MOVED = {
     "npvi.kernels.composition": "npvi.kernels.base",
     "npvi.likelihoods.custom_marginals": "npvi.likelihoods.custom.marginals",
     "npvi.likelihoods.custom_sums": "npvi.likelihoods.custom.sums",
+    "npvi.likelihoods.integrals.curvatures": "npvi.likelihoods.integrals.expectations",
     "npvi.likelihoods.softmax_integrals": "npvi.likelihoods.integrals.softmax",
     "npvi.networks.gcn_bound": "npvi.amortized.gcn.bound",
     "npvi.networks.gcn_fit": "npvi.amortized.gcn.fit",

@@ -21,10 +21,9 @@ from npvi.likelihoods.families.tweedie import Tweedie
 from npvi.likelihoods.families.weibull import Weibull
 from npvi.likelihoods.families.zero_inflated_negative_binomial import ZeroInflatedNegativeBinomial
 from npvi.likelihoods.families.zero_inflated_poisson import ZeroInflatedPoisson
-from npvi.likelihoods.integrals.curvatures import Curvatures, curvatures
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.distribution import predictive_cdf
-from npvi.likelihoods.integrals.expectations import Expectations, expectations
+from npvi.likelihoods.integrals.expectations import Curvatures, Expectations, curvatures, expectations
 from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments
 from npvi.likelihoods.integrals.quantiles import predictive_quantile
 from npvi.likelihoods.links import Link

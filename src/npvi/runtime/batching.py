@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from itertools import takewhile
 
 import numpy as np
 
@@ -83,9 +84,10 @@ _compiled: set[Hashable] = set()
 
 
 def _key(function: Callable[..., Sequence]) -> tuple[Hashable, ...]:
-    """What a compiled function is known by: its code and, where that comes first, the structure of its parameters."""
-    first = function.args[0] if isinstance(function, partial) and function.args else None
-    return getattr(function, "func", function), first if isinstance(first, Hashable) else None
+    """What a compiled function is known by: its code and, where that comes first, what it is compiled for, such as the
+    structure of its parameters."""
+    given = function.args if isinstance(function, partial) else ()
+    return getattr(function, "func", function), *takewhile(lambda argument: isinstance(argument, Hashable), given)
 
 
 def _padded(rows: np.ndarray) -> np.ndarray:

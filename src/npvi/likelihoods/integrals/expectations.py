@@ -1,4 +1,4 @@
-"""Expectations of log p(y | f) under f ~ N(m, v), with derivatives of the very rule that computed them."""
+"""E log p(y | f) under f ~ N(m, v), with first and second derivatives of the very rule that computed it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from npvi.likelihoods.integrals.quadrature import Rule, rule_of_tier, tiers
 from npvi.runtime.batching import map_rows
 from npvi.runtime.lazy import jax, jit, jnp
 
-__all__ = ["Expectations", "expectations"]
+__all__ = ["Curvatures", "Expectations", "curvatures", "expectations"]
 
 _AT_ONCE = 2**11
 """Rows of a quadrature that are worth a thread."""
@@ -34,6 +34,20 @@ class Expectations(NamedTuple):
     """∂ value / ∂ m."""
     precision: np.ndarray
     """w = −2 ∂ value / ∂ v."""
+
+
+class Curvatures(NamedTuple):
+    """E = E log p(y | f) and its derivatives, one number per row.
+
+    In (m, s) rather than (m, s²), because there E is concave wherever log p(y | f) is concave in f.
+    """
+
+    value: np.ndarray
+    in_mean: np.ndarray
+    in_sd: np.ndarray
+    in_mean_mean: np.ndarray
+    in_mean_sd: np.ndarray
+    in_sd_sd: np.ndarray
 
 
 def expectations(
@@ -74,17 +88,67 @@ def expectations(
     slopes = None if rule is not None else closed_slopes(likelihood, y, mean, variance, row)
     if slopes is not None:
         return Expectations(slopes[0], slopes[1], -slopes[2])
-    columns = (y, mean, np.maximum(variance, _SMALLEST_VARIANCE * min(1.0, likelihood.resolution) ** 2))
+    variance = np.maximum(variance, _SMALLEST_VARIANCE * min(1.0, likelihood.resolution) ** 2)
+    value, in_mean, in_sd = _derivatives(likelihood, (y, mean, variance), row, rule, coarse, second=False)
+    return Expectations(value, in_mean, -in_sd / np.sqrt(variance))
+
+
+def curvatures(
+    likelihood: Likelihood,
+    y: np.ndarray,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    row: dict[str, np.ndarray] | None = None,
+    coarse: bool = False,
+) -> Curvatures:
+    """E log p(y | f) under f ~ N(mean, sd²) with its first and second derivatives in mean and sd.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    y, mean, sd : arrays of shape (rows,)
+    row : dict of arrays of shape (rows,), optional
+        The likelihood's extras.
+    coarse : bool
+        Half as many nodes: an error near 1e-6 rather than 1e-13.
+
+    Examples
+    --------
+    >>> from npvi.likelihoods import Gaussian
+    >>> one = np.ones(1)
+    >>> [float(part[0]) + 0.0 for part in curvatures(Gaussian(variance=0.5), 3 * one, one, one)[1:]]
+    [4.0, -2.0, -2.0, 0.0, -2.0]
+    """
+    row = row or {}
+    slopes = closed_slopes(likelihood, y, mean, np.square(sd), row)
+    if slopes is not None:
+        value, first, second, third, fourth = slopes
+        # ∂/∂s = s ∂²/∂m²
+        return Curvatures(value, first, sd * second, second, sd * third, second + sd**2 * fourth)
+    return Curvatures(*_derivatives(likelihood, (y, mean, np.square(sd)), row, None, coarse, second=True))
+
+
+def _derivatives(
+    likelihood: Likelihood,
+    columns: tuple[np.ndarray, ...],
+    row: dict[str, np.ndarray],
+    rule: Rule | None,
+    coarse: bool,
+    second: bool,
+) -> tuple[np.ndarray, ...]:
+    """E log p(y | f) and its derivatives in m and s, then those in mm, ms and ss if the second ones are wanted; for
+    columns y, m and v = s². By the likelihood's own formula in JAX where it has one, else by rules."""
+    results = 6 if second else 3
     if rule is not None or not in_numpy.has(likelihood, "expected_slopes"):
         leaves, structure = jax.tree.flatten(likelihood)
         if rule is not None:
-            return Expectations(*map_rows(partial(_by_rule, structure, leaves, *rule), columns, row, results=3))
+            return map_rows(partial(_by_rule, second, structure, leaves, *rule), columns, row, results=results)
         if has_closed_form(structure, len(leaves)):
-            function = partial(_closed_form, structure, leaves)
-            return Expectations(*map_rows(function, columns, row, results=3, largest=at_once(len(y))))
-    functions = (_by_rule, _by_grid)
-    few = partial(in_numpy.expectations, likelihood) if in_numpy.has(likelihood, "log_prob_slopes") else None
-    return Expectations(*by_rules(likelihood, functions, columns, row, coarse, 3, few))
+            function = partial(_closed_form, second, structure, leaves)
+            return map_rows(function, columns, row, results=results, largest=at_once(len(columns[0])))
+    functions = (partial(_by_rule, second), partial(_by_grid, second))
+    few = partial(in_numpy.derivatives, second, likelihood) if in_numpy.has(likelihood, "log_prob_slopes") else None
+    return by_rules(likelihood, functions, columns, row, coarse, results, few)
 
 
 def closed_slopes(
@@ -181,19 +245,27 @@ def has_closed_form(structure: Any, n_leaves: int) -> bool:
     return jax.eval_shape(value, [one] * n_leaves, one, one, one) is not None
 
 
-@jit(static_argnums=0)
-def _closed_form(structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: jax.Array, row: dict) -> tuple:
+@jit(static_argnums=(0, 1))
+def _closed_form(
+    second: bool, structure: Any, leaves: list, y: jax.Array, m: jax.Array, v: jax.Array, row: dict
+) -> tuple:
     likelihood = jax.tree.unflatten(structure, leaves)
 
-    def value(m: jax.Array, v: jax.Array, y: jax.Array, row: dict) -> jax.Array:
-        return likelihood.expected_log_prob(y, m, v, **row)
+    def value(m: jax.Array, s: jax.Array, y: jax.Array, row: dict) -> jax.Array:
+        return likelihood.expected_log_prob(y, m, s**2, **row)
 
-    values, (in_mean, in_variance) = jax.vmap(jax.value_and_grad(value, argnums=(0, 1)))(m, v, y, row)
-    return values, in_mean, -2.0 * in_variance
+    arguments = (m, jnp.sqrt(v), y, row)
+    values, (in_mean, in_sd) = jax.vmap(jax.value_and_grad(value, argnums=(0, 1)))(*arguments)
+    if not second:
+        return values, in_mean, in_sd
+    slopes = jax.grad(value, argnums=(0, 1))
+    (mm, ms), (_, ss) = jax.vmap(jax.jacfwd(slopes, argnums=(0, 1)))(*arguments)
+    return values, in_mean, in_sd, mm, ms, ss
 
 
-@jit(static_argnums=0)
+@jit(static_argnums=(0, 1))
 def _by_rule(
+    second: bool,
     structure: Any,
     leaves: list,
     nodes: jax.Array,
@@ -211,25 +283,30 @@ def _by_rule(
         return likelihood.log_prob(y, f, **row)
 
     value_and_slope = jax.vmap(jax.value_and_grad(log_prob))
+    curve = jax.vmap(jax.grad(jax.grad(log_prob)))
 
-    # The chain rule through f_k = m + √v z_k by hand: one derivative per node, and a loop that keeps three
-    # numbers per row whatever the number of nodes, which may therefore be an argument rather than a shape.
+    # The chain rule through f_k = m + s z_k by hand: few derivatives per node, and a loop that keeps a few numbers per
+    # row whatever the number of nodes, which may therefore be an argument rather than a shape.
     def add(k: int, sums: tuple) -> tuple:
-        value, slope = value_and_slope(m + sd * nodes[k], y, row)
-        total, in_mean, in_sd = sums
-        weight = weights[k]
-        return total + weight * value, in_mean + weight * slope, in_sd + weight * nodes[k] * slope
+        f, weight, weight_z = m + sd * nodes[k], weights[k], weights[k] * nodes[k]
+        value, slope = value_and_slope(f, y, row)
+        terms = [weight * value, weight * slope, weight_z * slope]
+        if second:
+            bend = curve(f, y, row)
+            terms += [weight * bend, weight_z * bend, nodes[k] * weight_z * bend]
+        return tuple(total + term for total, term in zip(sums, terms))
 
-    zero = jnp.zeros_like(m)
-    total, in_mean, in_sd = jax.lax.fori_loop(0, count, add, (zero, zero, zero))
-    return total, in_mean, -in_sd / sd
+    return jax.lax.fori_loop(0, count, add, (jnp.zeros_like(m),) * (6 if second else 3))
 
 
-@jit(static_argnums=0)
-def _by_grid(structure: Any, leaves: list, *arguments: Any) -> tuple:
+@jit(static_argnums=(0, 1))
+def _by_grid(second: bool, structure: Any, leaves: list, *arguments: Any) -> tuple:
     v = arguments[-2]
-    total, first, second = grid_sums(structure, 3, leaves, *arguments)
-    return total, first / jnp.sqrt(v), -second / v
+    sd = jnp.sqrt(v)
+    total, first, *more = grid_sums(structure, 5 if second else 3, leaves, *arguments)
+    # ∂/∂s = s ∂²/∂m²
+    in_m_and_s = total, first / sd, more[0] / sd
+    return (*in_m_and_s, more[0] / v, more[1] / v, (more[0] + more[2]) / v) if second else in_m_and_s
 
 
 def grid_sums(

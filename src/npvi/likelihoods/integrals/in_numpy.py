@@ -1,6 +1,6 @@
 """Expectations, densities and moments of likelihoods that have their derivatives in NumPy.
 
-The same rules and the same steps as in `expectations`, `curvatures`, `density` and `moments`, where JAX differentiates
+The same rules and the same steps as in `expectations`, `density` and `moments`, where JAX differentiates
 and compiles them. Compiling takes a new process seconds, which a few thousand rows never earn back.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from npvi.likelihoods.base import Likelihood
 
-__all__ = ["FEW", "conditional", "curvatures", "expectations", "has", "integral", "interval", "moments"]
+__all__ = ["FEW", "conditional", "derivatives", "has", "integral", "interval", "moments"]
 
 Vector = NDArray[np.float64]
 Row = dict[str, np.ndarray]
@@ -62,31 +62,28 @@ def _has(kind: type, method: str) -> bool:
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def expectations(
-    likelihood: Likelihood, nodes: Vector, weights: Vector, count: int, y: Vector, m: Vector, v: Vector, row: Row
-) -> Slopes:
-    """E log p(y | f), its derivative in m, and −2 times that in v, by a rule (`expectations.Expectations`)."""
-    sd = np.sqrt(v)
-    total, in_mean, in_sd = np.zeros((3, len(m)))
-    for z, weight in zip(nodes[:count], weights[:count]):
-        value, slope, _ = likelihood.log_prob_slopes(y, m + sd * z, **row)
-        total += weight * value
-        in_mean += weight * slope
-        in_sd += weight * z * slope
-    return total, in_mean, -in_sd / sd
-
-
-@np.errstate(invalid="ignore", over="ignore")
-def curvatures(
-    likelihood: Likelihood, nodes: Vector, weights: Vector, count: int, y: Vector, m: Vector, v: Vector, row: Row
+def derivatives(
+    second: bool,
+    likelihood: Likelihood,
+    nodes: Vector,
+    weights: Vector,
+    count: int,
+    y: Vector,
+    m: Vector,
+    v: Vector,
+    row: Row,
 ) -> tuple[Vector, ...]:
-    """E log p(y | f) with its derivatives in m and s by a rule (`curvatures.Curvatures`)."""
+    """E log p(y | f) by a rule with its derivatives in m and s, then those in mm, ms and ss if they are wanted."""
     sd = np.sqrt(v)
-    sums = np.zeros((6, len(m)))
+    sums = np.zeros((6 if second else 3, len(m)))
     for z, weight in zip(nodes[:count], weights[:count]):
         value, slope, bend = likelihood.log_prob_slopes(y, m + sd * z, **row)
-        for total, term in zip(sums, (value, slope, z * slope, bend, z * bend, z * z * bend)):
-            total += weight * term
+        weight_z = weight * z
+        terms = [weight * value, weight * slope, weight_z * slope]
+        if second:
+            terms += [weight * bend, weight_z * bend, z * weight_z * bend]
+        for total, term in zip(sums, terms):
+            total += term
     return tuple(sums)
 
 

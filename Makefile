@@ -38,11 +38,12 @@ types: $(READY) ## type check (mypy)
 campaign: $(READY) ## search for surprises: bad input, damaged files, signals, random problems (SEED=, MINUTES=, PARTS=)
 	$(BIN)/python -m campaign $(PARTS) --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
 
-bench: $(READY) ## measured figures: speed, scores, calibration (NPVI_DATA names the data folder)
+bench: $(READY) ## measured figures, into benchmarks/RESULTS.md: speed, scores, calibration (NPVI_DATA names the data)
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.report
 
 bench-peers: $(VENV)/.ready-bench ## the same data through today's software, into benchmarks/RESULTS.md (LIMIT=seconds a run)
-	$(BIN)/python -m benchmarks.peers $(if $(LIMIT),--limit $(LIMIT))
+	$(BIN)/python -m benchmarks.beside.peers $(if $(LIMIT),--limit $(LIMIT))
 
 reproduce: $(READY) ## the paper's tables and figures on real data, into results/: days; stop it and it goes on later
 	$(BIN)/npvi reproduce all

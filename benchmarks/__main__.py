@@ -2,6 +2,9 @@
 
 Batteries run by name only, since each takes long on one core: `python -m benchmarks places --jobs 16 --json rows.json`;
 `--help` after a name lists its options. So do `npvi_nn` and `device`, whose networks take long to train.
+
+What a benchmark finds is kept in `benchmarks/results/NAME.json`, unless options ask for something else than usual;
+`python -m benchmarks.report` makes the tables of RESULTS.md of it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import importlib
 import sys
 from itertools import takewhile
 from pathlib import Path
+
+from benchmarks.record import recording
 
 _NAMES = (
     "cold_start",
@@ -70,7 +75,13 @@ def _docstring(name: str) -> str:
 
 
 def _source(name: str) -> str:
-    return (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
+    return _file(name).read_text(encoding="utf-8")
+
+
+def _file(name: str) -> Path:
+    """Of a benchmark, in the folder of its subject."""
+    (found,) = Path(__file__).parent.glob(f"*/{name}.py")
+    return found
 
 
 def main() -> None:
@@ -89,7 +100,17 @@ def main() -> None:
         if asked and not (name in _BATTERIES or "argparse" in _source(name)):
             print(_docstring(name))  # it has no options, and would run
             continue
-        importlib.import_module(f"benchmarks.{name}").main()
+        with recording(name, keep=_as_it_is(sys.argv[1:])):
+            importlib.import_module(f"benchmarks.{_file(name).parent.name}.{name}").main()
+
+
+def _as_it_is(options: list[str]) -> bool:
+    """Whether options leave the figures what they are: how many processes there are does.
+
+    >>> _as_it_is(["--jobs", "4"]), _as_it_is(["--seeds", "0"])
+    (True, False)
+    """
+    return not options or (len(options) == 2 and options[0] == "--jobs")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.record import say
+
 __all__ = ["column", "fan_out", "groups", "parser", "spread"]
 
 Row = dict[str, Any]
@@ -51,11 +53,11 @@ def fan_out(function: Callable[..., list[Row]], cases: Sequence[Row], chosen: ar
         if chosen.json is not None:
             chosen.json.write_text(json.dumps(_in_order(found), default=_plain, indent=0))
     if len(found) < len(cases):
-        print(f"  ({len(cases) - len(found)} of {len(cases)} cases were not done within {chosen.limit:g} s)")
+        say(f"  ({len(cases) - len(found)} of {len(cases)} cases were not done within {chosen.limit:g} s)")
     rows = _in_order(found)
     failed = sum("error" in row for row in rows)
     if failed:
-        print(f"  ({failed} of {len(cases)} cases failed; they are left out below)")
+        say(f"  ({failed} of {len(cases)} cases failed; they are left out below)")
     return [row for row in rows if "error" not in row]
 
 

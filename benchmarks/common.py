@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["best", "load", "means_beside", "show"]
+from benchmarks.record import say, show, skip
+
+__all__ = ["best", "load", "means_beside", "say", "show", "skip"]
 
 
 def load(name: str) -> dict[str, np.ndarray] | None:
@@ -17,7 +19,7 @@ def load(name: str) -> dict[str, np.ndarray] | None:
     folder = os.environ.get("NPVI_DATA")
     path = Path(folder or "", "benchmarks", f"{name}.npz")
     if not folder or not path.exists():
-        print(f"  ({name}: skipped, no {path.name} under the folder that NPVI_DATA names)")
+        skip(name, f"no {path.name} under the folder that NPVI_DATA names")
         return None
     with np.load(path) as arrays:
         return {key: arrays[key].astype(np.float64) for key in arrays.files}
@@ -40,18 +42,3 @@ def means_beside(mean: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     (1.0, 1.5)
     """
     return float(np.sqrt(np.mean((mean - y) ** 2))), float(mean.sum() / y.sum())
-
-
-def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on standard output."""
-    cells = [list(header), *([_text(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    print(f"\n{title}")
-    for number, row in enumerate(cells):
-        print("  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths)))
-        if number == 0:
-            print("  " + "  ".join("-" * width for width in widths))
-
-
-def _text(cell: object) -> str:
-    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.verdicts import far, judged, rare, sets
+from benchmarks.accuracy.verdicts import far, judged, rare, sets
 from numpy.testing import assert_allclose
 
 import npvi

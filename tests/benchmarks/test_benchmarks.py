@@ -17,7 +17,9 @@ import benchmarks
 from benchmarks import __main__ as command
 from benchmarks import battery, fields
 
-NAMES = sorted(path.stem for path in Path(benchmarks.__file__).parent.glob("*.py") if not path.stem.startswith("__"))
+FOLDER = Path(benchmarks.__file__).parent
+FILES = [path for path in (*FOLDER.glob("*.py"), *FOLDER.glob("*/*.py")) if not path.stem.startswith("__")]
+NAMES = {path.stem: ".".join(path.relative_to(FOLDER.parent).with_suffix("").parts) for path in sorted(FILES)}
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
@@ -34,21 +36,27 @@ def test_help_lists_all_and_runs_none(monkeypatch, capsys, option):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_can_be_imported(name):
-    importlib.import_module(f"benchmarks.{name}")
+    importlib.import_module(NAMES[name])
+
+
+def test_each_is_in_the_folder_of_its_subject():
+    named = (*command._NAMES, *command._BATTERIES, *command._NETWORKS)
+    assert {NAMES[name].split(".")[1] for name in named} == {"accuracy", "beside", "speed"}
+    inside = {path.stem for path in FILES if path.parent != FOLDER}
+    assert inside == set(named)
 
 
 def test_each_that_a_page_names_is_accepted(monkeypatch):
-    folder = Path(benchmarks.__file__).parent
-    rows = [row for row in (folder.parent / "README.md").read_text().splitlines() if row.startswith("|")]
+    rows = [row for row in (FOLDER.parent / "README.md").read_text().splitlines() if row.startswith("|")]
     named = {name for row in rows for name in re.findall(r"\(\*(\w+)\*\)", row)}
-    named |= set(re.findall(r"^=== (\w+) ===$", (folder / "RESULTS.md").read_text(), re.MULTILINE))
+    named |= set(re.findall(r"^=== (\w+) ===$", (FOLDER / "RESULTS.md").read_text(), re.MULTILINE))
     assert {"npvi_nn", "growth"} <= named
     begun = []
     importing = SimpleNamespace(import_module=lambda name: SimpleNamespace(main=lambda: begun.append(name)))
     monkeypatch.setattr(command, "importlib", importing)
     monkeypatch.setattr("sys.argv", ["benchmarks", *sorted(named)])
     command.main()
-    assert begun == [f"benchmarks.{name}" for name in sorted(named)]
+    assert begun == [NAMES[name] for name in sorted(named)]
     assert named <= set(NAMES)
 
 
@@ -78,7 +86,7 @@ def survey(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BATTERIES)
 def test_each_battery_has_figures_for_every_case(name, survey, tmp_path, capsys):
-    battery = importlib.import_module(f"benchmarks.{name}")
+    battery = importlib.import_module(NAMES[name])
     battery.main([*BATTERIES[name], "--json", str(tmp_path / "rows.json")])
     rows = json.loads((tmp_path / "rows.json").read_text())
     assert rows

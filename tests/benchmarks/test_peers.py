@@ -7,16 +7,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks.peers.cases import CASES, Case
-from benchmarks.peers.child import measure
-from benchmarks.peers.forecasts import Mixture, RoundedLogNormal, latent_normal
-from benchmarks.peers.running import Store, run
-from benchmarks.peers.scoring import scores
-from benchmarks.peers.sides import SOFTWARE, make
-from benchmarks.peers.table import BEGIN, END, as_csv, as_markdown, between_markers, paired
+from benchmarks.beside import gpboost as beside_gpboost
+from benchmarks.beside.peers.cases import CASES, Case
+from benchmarks.beside.peers.child import measure
+from benchmarks.beside.peers.forecasts import Mixture, RoundedLogNormal, latent_normal
+from benchmarks.beside.peers.running import Store, run
+from benchmarks.beside.peers.scoring import scores
+from benchmarks.beside.peers.sides import SOFTWARE, make
+from benchmarks.beside.peers.table import BEGIN, END, as_csv, as_markdown, between_markers, paired
 from scipy import integrate, stats
-
-from benchmarks import gpboost as beside_gpboost
 
 #: what a program needs besides this package's own dependencies
 EXTRA = {"gpboost": ("gpboost",), "svgp": ("torch", "gpytorch"), "vnngp": ("torch", "gpytorch", "faiss")}
@@ -120,7 +119,7 @@ def test_gpboost_works_once_at_held_parameters(monkeypatch):
         def __getattr__(self, name):
             return lambda **given: asked.append((name, given)) or {"mu": np.zeros(2), "var": np.ones(2)}
 
-    module = "benchmarks.peers.sides.vecchia"
+    module = "benchmarks.beside.peers.sides.vecchia"
     monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "gpboost", SimpleNamespace(GPModel=GPModel))
     side, y = make("gpboost", "poisson", 1, exponential=(0.1, 2.0)), np.ones(5)

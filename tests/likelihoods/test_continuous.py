@@ -134,6 +134,22 @@ def test_special_cases_agree():
             assert float(StudentT(1.0, df).log_prob(0.8, 0.0)) == pytest.approx(exact, abs=1e-6 if df == 1e6 else 1e-11)
 
 
+@pytest.mark.parametrize("df", [2.5, 4.0, 1000.0])
+@pytest.mark.parametrize("variance", [0.0, 1.0, 3e3**2])
+def test_density_of_t_under_any_latent(df, variance):
+    # at 3,000 scales no rule of a bounded number of nodes over f finds the noise; in u = log χ²/df all is smooth
+    away = np.array([0.0, 0.3, 2.0, 30.0, 1e4, 1e9]) * np.hypot(0.5, np.sqrt(variance))
+    u = np.linspace(-100.0, 8.0, 300_001)
+    log_share = 0.5 * df * (u - np.expm1(u))
+    total = variance + 0.25 * np.exp(-u)
+    given = log_share - 0.5 * (away[:, None] ** 2 / total + np.log(2.0 * np.pi * total))
+    exact = special.logsumexp(given, axis=1) - special.logsumexp(log_share)
+    got = predictive_log_prob(StudentT(0.5, df), away, np.zeros(6), np.full(6, variance))
+    np.testing.assert_allclose(got, exact, rtol=1e-8)
+    if variance == 0.0:
+        np.testing.assert_allclose(got, stats.t.logpdf(away, df, scale=0.5), rtol=1e-8)
+
+
 def test_laplace_precision_is_twice_the_density_at_y():
     # E|f − y| has second derivative 2 N(y; m, v) in m, and w is that over the scale
     y, m, v = RNG.normal(size=6), RNG.normal(size=6), 10.0 ** RNG.uniform(-6, 2, 6)

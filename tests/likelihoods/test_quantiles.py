@@ -235,6 +235,17 @@ def test_shares_nearer_to_one_than_numbers(q):
     assert y < 1.0 or predictive_cdf(likelihood, np.nextafter(y, 0.0), mean, variance) < q
 
 
+@pytest.mark.parametrize("likelihood", [Beta(), Gamma(0.01)])
+def test_responses_nearer_to_zero_than_numbers(likelihood):
+    mean, variance, smallest = np.array([-5.0, 0.0]), np.array([9.7, 0.5]), np.finfo(float).tiny
+    for q in (0.0005, 0.05):
+        y = predictive_quantile(likelihood, q, mean, variance)
+        reached = predictive_cdf(likelihood, np.full(2, smallest), mean, variance) >= q
+        assert reached.any() or q == 0.05
+        np.testing.assert_array_equal(y[reached], smallest)
+        np.testing.assert_allclose(predictive_cdf(likelihood, y, mean, variance)[~reached], q, rtol=1e-9)
+
+
 @pytest.mark.parametrize("upper", [False, True])
 def test_sums_of_amounts_from_either_side(upper):
     means = np.array([0.1, 3.0, 30.0, 50.0, 500.0])

@@ -17,6 +17,11 @@ from npvi.runtime.lazy import gammaln, jax, jnp
 
 __all__ = ["StudentT"]
 
+#: standard deviations beyond which tails matter, by how much the logarithms of variances then go further at a time
+_FAR, _FURTHER = 3.0, 8.0
+#: numbers in the making at a time
+_AT_ONCE = 2**18
+
 
 class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
     """Student's t noise, y = f + scale · t(df): outliers pull f only so far.
@@ -85,6 +90,22 @@ class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
         total = v[..., None] + float(self.scale) ** 2 * np.exp(log_variances)
         return np.clip(special.ndtr((y - m)[..., None] / np.sqrt(total)) @ shares, 0.0, 1.0)
 
+    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+        # the same mixture; far out, where f can't be, it goes on to variances as large as the distance squared
+        scale, distance = float(self.scale), np.abs(y - m)
+        far = distance > _FAR * np.hypot(scale, np.sqrt(v))
+        further = np.where(far, 2.0 * np.log1p(distance / scale), 0.0)
+        tiers = np.ceil(further / _FURTHER).astype(int)
+        out = np.empty(len(distance))
+        for tier in np.unique(tiers):
+            log_variances, log_shares = _log_mixture(float(self.df), _FURTHER * int(tier))
+            rows = np.flatnonzero(tiers == tier)
+            for some in np.array_split(rows, -(-len(rows) * len(log_shares) // _AT_ONCE)):
+                total = v[some, None] + scale**2 * np.exp(log_variances)
+                exponent = log_shares - 0.5 * (distance[some, None] ** 2 / total + np.log(2.0 * np.pi * total))
+                out[some] = special.logsumexp(exponent, axis=1)
+        return out
+
     def _variance(self) -> Any:
         return self.scale**2 * self.df / (self.df - 2.0)
 
@@ -93,20 +114,28 @@ class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
 def _normal_mixture(df: float) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the variances, and shares, of normal distributions whose mixture is t(df).
 
-    The trapezoidal rule for u = log(χ²/df), whose density is proportional to exp(df/2 · (u − eᵘ)): smooth over the
-    smaller of its own width and 1. Far left it falls like exp(df/2 · u), and then come the tails of t.
-
     >>> log_variances, shares = _normal_mixture(4.0)
     >>> float((shares @ np.exp(-log_variances)).round(10))  # the mean of χ²/df
     1.0
     """
+    log_variances, log_shares = _log_mixture(df, 0.0)
+    return log_variances, np.exp(log_shares)
+
+
+@lru_cache
+def _log_mixture(df: float, further: float) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of variances and of shares of that mixture, up to variances exp(further) times as large.
+
+    The trapezoidal rule for u = log(χ²/df), whose density is proportional to exp(df/2 · (u − eᵘ)): smooth over the
+    smaller of its own width and 1. Far left it falls like exp(df/2 · u), and then come the tails of t.
+    """
     half, drop = 0.5 * df, 32.0
-    left = 0.5 * (drop / half + np.sqrt((drop / half) ** 2 + 8.0 * drop / half))
+    left = 0.5 * (drop / half + np.sqrt((drop / half) ** 2 + 8.0 * drop / half)) + further
     right = np.log1p(drop / half + np.sqrt(2.0 * drop / half))
     n = int(np.ceil((left + right) / min(0.3, 0.5 / np.sqrt(half)))) + 1
     u = np.linspace(-left, right, n)
-    shares = np.exp(half * (u - np.expm1(u)))
-    return -u, shares / shares.sum()
+    log_shares = half * (u - np.expm1(u))
+    return -u, log_shares - special.logsumexp(log_shares)
 
 
 def _log_gamma_ratio(x: Any) -> jax.Array:

@@ -18,6 +18,8 @@ from npvi.likelihoods.support import Support
 __all__ = ["Cdf", "Start", "bisected", "roots", "to_x", "whole_roots"]
 
 _FAR = 1e300
+_SMALLEST = float(np.finfo(np.float64).tiny)
+"""Of positive responses: where a quantile is smaller, no number says where."""
 _STEPS = 24
 _TOLERANCE = 2e-12
 """Of F at a root, beside q or 1 − q."""
@@ -61,7 +63,8 @@ def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) 
         # over distances at which the coarse F would be all noise, the slope stays what it was
         useful = (secant > 0.0) & (np.abs(g - last_g[live]) > np.where(coarse[live], 1e-4, 1e-9)) & np.isfinite(secant)
         slope[live] = np.where(useful, secant, slope[live])
-        move = np.clip(-g / slope[live], -6.0 * start.unit[live], 6.0 * start.unit[live])
+        far = 6.0 * (1.0 + step) * start.unit[live]
+        move = np.clip(-g / slope[live], -far, far)
         to = x[live] + move
         # the slope is off by about as much as g has changed, in part
         then = np.abs(g) * np.minimum(1.0, np.nan_to_num(np.abs(last_g[live]) + np.abs(g), nan=1.0))
@@ -85,7 +88,7 @@ def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) 
         live = live[~done]
         if not len(live):
             break
-    return y_of(x), settled
+    return _told_from_end(y_of(x), support), settled
 
 
 def whole_roots(
@@ -149,7 +152,7 @@ def bisected(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Star
         centre = np.expm1(start.centre) if discrete else _to_y(support)(start.centre)
         beside = np.expm1(start.centre + start.unit) if discrete else _to_y(support)(start.centre + start.unit)
     centre = np.clip(np.nan_to_num(centre, posinf=_FAR), bottom, top)
-    stride = np.clip(np.nan_to_num(np.abs(beside - centre), posinf=_FAR), 1e-8 * np.abs(centre) + 1e-300, _FAR)
+    stride = np.clip(np.nan_to_num(np.abs(beside - centre), posinf=_FAR), 1e-8 * np.abs(centre) + _SMALLEST, _FAR)
     if discrete:
         centre, stride = np.floor(centre), np.ceil(stride)
 
@@ -169,10 +172,10 @@ def bisected(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Star
             hit = reached(far[todo], todo)
             todo = todo[(hit if sign < 0 else ~hit) & (np.abs(far[todo]) < _FAR) & (far[todo] > bottom)]
     while True:
-        gap = np.fmax(1.0, 4.0 * np.spacing(high)) if discrete else 1e-13 * np.abs(high) + 1e-300
+        gap = np.fmax(1.0, 4.0 * np.spacing(high)) if discrete else 1e-13 * np.abs(high) + _SMALLEST
         todo = np.flatnonzero(high - low > gap)
         if not len(todo):
-            return high
+            return high if discrete else _told_from_end(high, support)
         middle = low[todo] + 0.5 * (high[todo] - low[todo])
         if discrete:
             middle = np.floor(middle)
@@ -205,7 +208,12 @@ def _ends(support: Support) -> tuple[float, float]:
     low, high = np.isfinite(support.lower), np.isfinite(support.upper)
     if support.discrete or not (low or high):
         return -_FAR, _FAR
-    return -690.0 if support.lower == 0.0 else -_FAR, 36.7 if high else 690.0
+    return np.floor(np.log(_SMALLEST)) if support.lower == 0.0 else -_FAR, 36.7 if high else 690.0
+
+
+def _told_from_end(y: np.ndarray, support: Support) -> np.ndarray:
+    """`y`, or the smallest number inside where it is nearer to a lower end of 0 than numbers are."""
+    return np.maximum(y, _SMALLEST) if support.lower == 0.0 else y
 
 
 def to_x(support: Support, y: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from scipy import special
 from npvi.likelihoods.families.gaussian import Gaussian
 from npvi.likelihoods.families.lognormal import LogNormal
 from npvi.likelihoods.integrals.normal import log_normal_cdf
+from npvi.likelihoods.integrals.probit_normal import expected_log_normal_cdf
 from npvi.likelihoods.support import CENSORING, Support
 from npvi.runtime.lazy import jax, jnp
 
@@ -53,8 +54,11 @@ class CensoredGaussian(Gaussian, name="censored_gaussian", about="numbers, some 
     def initial_latent(self, y: np.ndarray, censored: Any = 0.0, **row: np.ndarray) -> np.ndarray:
         return y + censored * np.sqrt(self.variance)
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array | None:
-        return None
+    def expected_log_prob(
+        self, y: jax.Array, m: jax.Array, v: jax.Array, censored: Any = 0.0, **row: jax.Array
+    ) -> jax.Array | None:
+        observed = super().expected_log_prob(y, m, v)
+        return jnp.where(censored == 0.0, observed, _expected_limit(m - y, v, self.variance, censored))
 
     def marginal_log_prob(
         self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: np.ndarray
@@ -98,8 +102,11 @@ class CensoredLogNormal(LogNormal, name="censored_lognormal", about="positive nu
     def initial_latent(self, y: np.ndarray, censored: Any = 0.0, **row: np.ndarray) -> np.ndarray:
         return np.log(y) + censored * np.sqrt(self.variance)
 
-    def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array | None:
-        return None
+    def expected_log_prob(
+        self, y: jax.Array, m: jax.Array, v: jax.Array, censored: Any = 0.0, **row: jax.Array
+    ) -> jax.Array | None:
+        observed = super().expected_log_prob(y, m, v)
+        return jnp.where(censored == 0.0, observed, _expected_limit(m - jnp.log(y), v, self.variance, censored))
 
     def marginal_log_prob(
         self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: np.ndarray
@@ -107,3 +114,10 @@ class CensoredLogNormal(LogNormal, name="censored_lognormal", about="positive nu
         z = (m - np.log(y)) / np.sqrt(v + self.variance)
         observed = super().marginal_log_prob(y, m, v)
         return np.where(np.equal(censored, 0.0), observed, special.log_ndtr(censored * z))
+
+
+def _expected_limit(above: jax.Array, v: jax.Array, variance: Any, censored: jax.Array) -> jax.Array:
+    """E log Φ(censored · (f − limit)/√variance), where f is `above` the limit on average."""
+    limit = censored != 0.0
+    z = jnp.where(limit, censored * above / jnp.sqrt(variance), 0.0)
+    return expected_log_normal_cdf(z, jnp.where(limit, v / variance, 1.0))

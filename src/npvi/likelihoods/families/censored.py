@@ -58,6 +58,7 @@ class CensoredGaussian(Gaussian, name="censored_gaussian", about="numbers, some 
         self, y: jax.Array, m: jax.Array, v: jax.Array, censored: Any = 0.0, **row: jax.Array
     ) -> jax.Array | None:
         observed = super().expected_log_prob(y, m, v)
+        assert observed is not None  # which is in closed form
         return jnp.where(censored == 0.0, observed, _expected_limit(m - y, v, self.variance, censored))
 
     def marginal_log_prob(
@@ -106,6 +107,7 @@ class CensoredLogNormal(LogNormal, name="censored_lognormal", about="positive nu
         self, y: jax.Array, m: jax.Array, v: jax.Array, censored: Any = 0.0, **row: jax.Array
     ) -> jax.Array | None:
         observed = super().expected_log_prob(y, m, v)
+        assert observed is not None  # which is in closed form
         return jnp.where(censored == 0.0, observed, _expected_limit(m - jnp.log(y), v, self.variance, censored))
 
     def marginal_log_prob(

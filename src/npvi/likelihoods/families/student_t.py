@@ -90,7 +90,7 @@ class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
         total = v[..., None] + float(self.scale) ** 2 * np.exp(log_variances)
         return np.clip(special.ndtr((y - m)[..., None] / np.sqrt(total)) @ shares, 0.0, 1.0)
 
-    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: Any) -> np.ndarray:
+    def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         # the same mixture; far out, where f can't be, it goes on to variances as large as the distance squared
         scale, distance = float(self.scale), np.abs(y - m)
         far = distance > _FAR * np.hypot(scale, np.sqrt(v))

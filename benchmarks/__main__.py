@@ -47,6 +47,7 @@ _BATTERIES = (
     "variances",
     "coverage",
     "exact_bayes",
+    "components",
 )
 #: by name only too, since networks take long to train, or a GPU
 _NETWORKS = ("npvi_nn", "device")

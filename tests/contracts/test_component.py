@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from npvi.components import Coefficients, Component, Process, Rows
+from npvi.components import Coefficients, Component, Dense, Group, Process, Rows, Spline
 from tests.support.linalg_cases import prior
 from tests.support.oracle import dense_triangular
 
@@ -22,7 +22,7 @@ class Case(NamedTuple):
 
 
 def process(at=None, weight=None, n=ROWS):
-    made = prior(n, 8)
+    made = prior(n, n - 1)  # whose factor is exact
     rows = None if at is None else Rows(n, at, weight)
     T = dense_triangular(made.root)
     A = np.eye(n) if at is None else np.zeros((len(at), n))
@@ -36,6 +36,34 @@ def coefficients(precision):
     return Case(Coefficients(H, np.array(precision)), H, np.diag(np.array(precision)))
 
 
+def group(covariance, weight=None, levels=15):
+    at = np.random.default_rng(4).integers(levels, size=ROWS)
+    a = np.ones((ROWS, 1)) if weight is None else weight
+    A = np.zeros((ROWS, levels * a.shape[1]))
+    for j in range(a.shape[1]):
+        A[np.arange(ROWS), at * a.shape[1] + j] = a[:, j]
+    P = np.kron(np.eye(levels), np.linalg.inv(np.atleast_2d(covariance)))
+    return Case(Group(levels, at, covariance, weight), A, P)
+
+
+def intercepts_and_slopes():
+    x = np.random.default_rng(5).standard_normal(ROWS)
+    return group(np.array([[0.5, 0.2], [0.2, 0.3]]), np.column_stack([np.ones(ROWS), x]))
+
+
+def smooth(line_precision):
+    x = np.random.default_rng(6).uniform(size=ROWS)
+    spline = Spline.of(x, 9)
+    P = 0.1 * spline.penalty + line_precision * np.outer(spline.linear, spline.linear)
+    return Case(spline.part(x, 0.1, line_precision), spline.functions(x), P)
+
+
+def dense():
+    rng = np.random.default_rng(7)
+    A, root = rng.standard_normal((ROWS, 6)), rng.standard_normal((6, 6))
+    return Case(Dense(A, root @ root.T), A, root @ root.T)
+
+
 def several_rows_a_position():
     return np.random.default_rng(1).integers(0, 40, ROWS)
 
@@ -47,6 +75,11 @@ CASES = {
     "coefficients": lambda: coefficients([0.5, 2.0, 1.0]),
     "coefficients, one flat": lambda: coefficients([0.0, 2.0]),
     "no coefficients": lambda: coefficients([]),
+    "group": lambda: group(0.7),
+    "group with slopes": intercepts_and_slopes,
+    "smooth": lambda: smooth(0.3),
+    "smooth, a flat line": lambda: smooth(0.0),
+    "dense": dense,
 }
 
 
@@ -69,11 +102,45 @@ def test_products(case, columns):
 
 
 def test_prior_variances_and_determinant(case):
-    flat = np.diag(case.P) == 0.0
-    covariance = np.linalg.inv(case.P + np.diag(np.where(flat, 1.0 / case.widest, 0.0)))
-    # a nearest-neighbour prior says k(x, x), which its own P⁻¹ has only nearly
+    values, vectors = np.linalg.eigh(case.P)
+    flat = values <= 1e-10 * values.max(initial=1.0)
+    covariance = (vectors / np.where(flat, 1.0 / case.widest, values)) @ vectors.T
     variance = np.einsum("ij,jk,ik->i", case.A, covariance, case.A)
-    np.testing.assert_allclose(case.component.row_variance(case.widest), variance, rtol=0.05)
-    proper = case.P[np.ix_(~flat, ~flat)]
-    expected = -np.linalg.slogdet(proper)[1] - np.log(2.0 * np.pi) * flat.sum()
+    np.testing.assert_allclose(case.component.row_variance(case.widest), variance, rtol=1e-7)
+    expected = -np.log(values[~flat]).sum() - np.log(2.0 * np.pi) * flat.sum()
     assert case.component.logdet == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_matrices(case):
+    np.testing.assert_allclose(case.component.matrix().toarray(), case.A, rtol=0, atol=1e-14)
+    size = np.abs(case.P).max(initial=1.0)
+    np.testing.assert_allclose(case.component.precision_matrix(), case.P, rtol=0, atol=1e-11 * size)
+
+
+def test_a_factor_of_its_precision_with_sites(case):
+    w = np.random.default_rng(8).exponential(size=ROWS)
+    factor = case.component.factor(w)
+    whole = case.P + case.A.T @ (w[:, None] * case.A)
+    for columns in ((), (3,)):
+        x = np.random.default_rng(9).standard_normal((len(whole), *columns))
+        found = factor.half_transpose(factor.half(x))
+        np.testing.assert_allclose(found, np.linalg.solve(whole, x), rtol=0, atol=1e-8 * np.abs(found).max(initial=1.0))
+    assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(whole)[1], rel=1e-9, abs=1e-12)
+    inverse = np.linalg.inv(whole)
+    np.testing.assert_allclose(factor.inverse_diagonal(), np.diag(inverse), rtol=1e-7)
+    variance = np.einsum("ij,jk,ik->i", case.A, inverse, case.A)
+    np.testing.assert_allclose(case.component.within_rows(factor), variance, rtol=1e-7, atol=1e-14)
+
+
+def test_no_precision_is_no_factor(case):
+    if case.component.size:
+        assert case.component.factor(np.full(ROWS, -1e9)) is None
+
+
+def test_noise_has_the_precision_for_covariance(case):
+    n = 4000
+    x = case.component.precision_noise(np.random.default_rng(10), n)
+    assert x.shape == (case.component.size, n)
+    scale = np.sqrt(np.maximum(np.diag(case.P), 1e-300))
+    off = (x @ x.T / n - case.P) / np.outer(scale, scale)
+    assert np.abs(np.where(np.diag(case.P) > 0.0, off, 0.0)).max(initial=0.0) < 6.0 * np.sqrt(2.0 / n)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from npvi.components import Component
+from npvi.components import Component, ComponentFactor
 from npvi.inference.families.base import Covariance, Family
 from npvi.kernels import Kernel
 from npvi.likelihoods import Likelihood
@@ -21,6 +21,7 @@ from npvi.priors.base import Conditional, Joint, PrecisionFactor, Prior
 
 CONTRACTS = [
     Component,
+    ComponentFactor,
     Conditional,
     Covariance,
     Family,

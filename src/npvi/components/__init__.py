@@ -1,18 +1,30 @@
 """What the linear predictor is a sum of: components, each with a prior of its own, and several as one operator."""
 
-from npvi.components.base import Component, Rows
+from npvi.components.base import Component, ComponentFactor, Rows
+from npvi.components.dense import Dense
+from npvi.components.group import Group
 from npvi.components.linear import Coefficients, CoefficientSpread, Trend
+from npvi.components.parts import LogDeterminant, Parts, PartsPrecision, Variances
 from npvi.components.process import Process, ProcessPrecision, SolverLog
+from npvi.components.spline import Spline
 from npvi.components.stack import Stack
 
 __all__ = [
     "CoefficientSpread",
     "Coefficients",
     "Component",
+    "ComponentFactor",
+    "Dense",
+    "Group",
+    "LogDeterminant",
+    "Parts",
+    "PartsPrecision",
     "Process",
     "ProcessPrecision",
     "Rows",
     "SolverLog",
+    "Spline",
     "Stack",
     "Trend",
+    "Variances",
 ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["Component", "Rows"]
+__all__ = ["Component", "ComponentFactor", "Rows"]
 
 Vector = NDArray[np.float64]
 
@@ -53,13 +54,46 @@ class Rows:
             return np.asarray(np.bincount(self.at, given, minlength=self.size), dtype=np.float64)
         return np.column_stack([np.bincount(self.at, column, minlength=self.size) for column in given.T])
 
+    def matrix(self) -> scipy.sparse.csr_array[np.float64, tuple[int, int]]:
+        """A itself."""
+        n = len(self)
+        at = np.arange(n) if self.at is None else self.at
+        weight = np.ones(n) if self.weight is None else self.weight
+        return scipy.sparse.csr_array((weight, (np.arange(n), at)), shape=(n, self.size))
+
     def information(self, site_precision: Vector) -> Vector:
         """The diagonal of AᵀWA, which has nothing beside it, shape (size,)."""
         return self.transpose_times(site_precision if self.weight is None else self.weight * site_precision)
 
 
-class Component(Protocol):
+class ComponentFactor(Protocol):
+    """R with R Rᵀ = P + AᵀWA, exactly or nearly so."""
+
+    def half(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """R⁻¹ x, for one vector (size,) or many (size, R)."""
+        ...
+
+    def half_transpose(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """R⁻ᵀ x."""
+        ...
+
+    def log_determinant(self) -> float:
+        """log |P + AᵀWA|."""
+        ...
+
+    def inverse_diagonal(self) -> Vector:
+        """The diagonal of (P + AᵀWA)⁻¹, shape (size,)."""
+        ...
+
+
+Factor = TypeVar("Factor", bound=ComponentFactor)
+
+
+class Component(Protocol[Factor]):
     """z ~ N(0, P⁻¹), of which the linear predictor has A z."""
+
+    few: ClassVar[bool]
+    """Whether P + AᵀWA is dense: then there are few numbers."""
 
     @property
     def size(self) -> int:
@@ -89,4 +123,24 @@ class Component(Protocol):
 
     def row_variance(self, widest: float) -> Vector:
         """Prior variances of A z, shape (rows,); a flat direction counts as one with the variance `widest`."""
+        ...
+
+    def precision_noise(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+        """Random vectors with covariance P, shape (size, n)."""
+        ...
+
+    def factor(self, site_precision: Vector) -> Factor | None:
+        """Of P + AᵀWA; None where w < 0 leaves none."""
+        ...
+
+    def within_rows(self, factor: Factor) -> Vector:
+        """The diagonal of A (P + AᵀWA)⁻¹ Aᵀ, shape (rows,), by a factor."""
+        ...
+
+    def matrix(self) -> scipy.sparse.csr_array[np.float64, tuple[int, int]]:
+        """A, a sparse matrix."""
+        ...
+
+    def precision_matrix(self) -> NDArray[np.float64]:
+        """P, dense: of few numbers."""
         ...

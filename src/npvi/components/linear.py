@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
+from npvi.linalg import DenseFactor, dense_factor
 from npvi.priors import Conditional
 
 __all__ = ["CoefficientSpread", "Coefficients", "Trend", "inverse_root"]
@@ -31,6 +34,8 @@ class Coefficients:
     >>> linear.row_variance(100.0)
     array([101.  , 102.25])
     """
+
+    few: ClassVar[bool] = True
 
     def __init__(self, basis: NDArray[np.float64], precision: Vector | None = None) -> None:
         self.basis = basis
@@ -66,6 +71,26 @@ class Coefficients:
     def variance(self, widest: float) -> Vector:
         """Prior variances of β, shape (p,), no more than `widest`."""
         return np.minimum(1.0 / np.maximum(self.precision, 1.0 / widest), widest)
+
+    def precision_noise(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+        """Random vectors with covariance Λ, shape (p, n)."""
+        return np.sqrt(self.precision)[:, None] * rng.standard_normal((self.size, n))
+
+    def factor(self, site_precision: Vector) -> DenseFactor | None:
+        """Of Λ + HᵀWH; None where w < 0 leaves none, or nothing is known of a coefficient."""
+        return dense_factor(self.basis.T @ (site_precision[:, None] * self.basis), self.precision)
+
+    def within_rows(self, factor: DenseFactor) -> Vector:
+        """The diagonal of H (Λ + HᵀWH)⁻¹ Hᵀ, shape (rows,)."""
+        return np.sum((self.basis @ factor.inverse_root) ** 2, axis=1)
+
+    def matrix(self) -> scipy.sparse.csr_array:
+        """H, a sparse matrix."""
+        return scipy.sparse.csr_array(self.basis)
+
+    def precision_matrix(self) -> NDArray[np.float64]:
+        """Λ."""
+        return np.diag(self.precision)
 
     def row_variance(self, widest: float) -> Vector:
         """Prior variances of Hβ, shape (rows,); those of β are no more than `widest`."""

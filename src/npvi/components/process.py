@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from npvi.components.base import Rows
 from npvi.linalg import Noise, ZeroFillFactor, conjugate_gradients, inverse_root
-from npvi.priors import PrecisionFactor, Prior
+from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
 
 __all__ = ["Determinant", "Process", "ProcessPrecision", "SolverLog"]
 
@@ -45,6 +46,8 @@ class Process:
     >>> process.times(np.array([1.0, 2.0, 3.0])), process.row_variance()
     (array([1., 1., 3.]), array([1., 1., 1.]))
     """
+
+    few: ClassVar[bool] = False
 
     def __init__(self, prior: Prior, rows: Rows | None = None) -> None:
         self.prior = prior
@@ -80,6 +83,44 @@ class Process:
         """Prior variances of A z, shape (rows,)."""
         seen = self.rows.times(self.prior.marginal_variance)
         return seen if self.rows.weight is None else self.rows.weight * seen
+
+    def precision_noise(self, rng: np.random.Generator, n: int) -> Columns:
+        """Random vectors with covariance P, shape (size, n)."""
+        return self.prior.draw(rng, n)
+
+    def factor(self, site_precision: Vector) -> ProcessPrecision | None:
+        """Of P + AᵀWA, by the first of the prior's routes that makes one that can be used; None where w < 0 leaves
+        none."""
+        found = ProcessPrecision(self.prior, self.rows.information(site_precision))
+        with np.errstate(over="ignore", invalid="ignore"):  # w < 0
+            return None if found.factor() is None else found
+
+    def within_rows(self, factor: ProcessPrecision) -> Vector:
+        """The diagonal of A (P + AᵀWA)⁻¹ Aᵀ, shape (rows,), by a factor."""
+        seen = self.rows.times(factor.inverse_diagonal())
+        return seen if self.rows.weight is None else self.rows.weight * seen
+
+    @property
+    def at(self) -> NDArray[np.intp]:
+        """The position that each row sees, shape (rows,)."""
+        return np.arange(self.size) if self.rows.at is None else self.rows.at
+
+    @property
+    def weight(self) -> Columns:
+        """What it is multiplied with, shape (rows, 1)."""
+        return np.ones((len(self.rows), 1)) if self.rows.weight is None else self.rows.weight[:, None]
+
+    def covariances(self, factor: ProcessPrecision) -> NDArray[np.float64]:
+        """The diagonal of (P + AᵀWA)⁻¹, shape (size, 1, 1)."""
+        return factor.inverse_diagonal()[:, None, None]
+
+    def matrix(self) -> scipy.sparse.csr_array:
+        """A, a sparse matrix."""
+        return self.rows.matrix()
+
+    def precision_matrix(self) -> NDArray[np.float64]:
+        """P, dense."""
+        return self.prior.block(np.arange(self.size))
 
 
 @dataclass
@@ -264,6 +305,28 @@ class ProcessPrecision:
         variance = factor.inverse_diagonal() * ratio
         right = (variance > 0.0) & (variance < 2.0 * self.prior.marginal_variance)
         return np.maximum(variance, known) if right.all() else None
+
+    def half(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """U⁻¹ x, U Uᵀ being the factor that there is."""
+        return self.factor().half(x)
+
+    def half_transpose(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """U⁻ᵀ x."""
+        return self.factor().half_transpose(x)
+
+    def log_determinant(self) -> float:
+        """log |U Uᵀ|."""
+        return self.factor().log_determinant()
+
+    def inverse_diagonal(self) -> Vector:
+        """The diagonal of (P + W)⁻¹, by the first factor whose derivatives can be right."""
+        noise = Noise(self.prior.graph.order)
+        while True:
+            found = self.marginal_variance(self.factor(), noise, None)
+            if found is not None:
+                return found
+            if not self.fall_back():
+                raise NotPositiveDefiniteError("no factor tells the variances of a part: try a larger nugget")
 
     def _around(self, factor: ZeroFillFactor, x: Columns) -> Columns:
         """M x."""

@@ -33,6 +33,18 @@ class DenseFactor:
         """A⁻¹ x, for one vector (N,) or many (N, R)."""
         return self.inverse_root @ (self.inverse_root.T @ x)
 
+    def half(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rᵀ x."""
+        return self.inverse_root.T @ x
+
+    def half_transpose(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """R x."""
+        return self.inverse_root @ x
+
+    def inverse_diagonal(self) -> Vector:
+        """The diagonal of A⁻¹."""
+        return self.variance
+
     @cached_property
     def variance(self) -> Vector:
         """The diagonal of A⁻¹."""

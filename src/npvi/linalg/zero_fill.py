@@ -35,6 +35,14 @@ class ZeroFillFactor:
         """(U Uᵀ)⁻¹ x: the preconditioner."""
         return self.transpose.solve(self.transpose.transpose_solve(x))
 
+    def half(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """U⁻¹ x."""
+        return self.transpose.transpose_solve(x)
+
+    def half_transpose(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """U⁻ᵀ x."""
+        return self.transpose.solve(x)
+
     @property
     def finite(self) -> bool:
         """Whether the factor can be used: after breakdowns its entries may have run to infinity."""

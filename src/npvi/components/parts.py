@@ -1,0 +1,513 @@
+"""A predictor made of parts: η = Σ_j A_j z_j, z_j ~ N(0, P_j⁻¹), and its precision with sites, Λ = P + AᵀWA.
+
+P has the P_j as its blocks. Of a part in which every row sees one level or position, A_jᵀWA_j is diagonal, or has small
+blocks, so that P_j + A_jᵀWA_j has a factor D_j of its own; what remains is how parts overlap. With D = blockdiag(D_j)
+and L the blocks of AᵀWA below the diagonal, symmetric Gauss–Seidel is
+
+    M = (D + L) D⁻¹ (D + L)ᵀ = G Gᵀ,  G = (D + L) R⁻ᵀ,  D = R Rᵀ,    |M| = |D|,
+
+the preconditioner of conjugate gradients, and G⁻¹ΛG⁻ᵀ is what Lanczos' method takes the logarithm of. It is exact
+where D_j is the Schur complement of what comes before. Of groups that comes near: they come first, and take from the
+site precision of each row what is theirs (`_Overlap.thinned`). Where each level of the group sees one position only, as
+effects of places beside a surface do, that is the Schur complement itself; there only the sum of both is known where
+data are strong, and Gauss–Seidel alone crawls along the difference. Parts of few numbers come last, all together, with
+their Schur complement found column by column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from scipy import linalg
+
+from npvi.components.base import Component
+from npvi.components.dense import Dense
+from npvi.components.group import Group
+from npvi.linalg import DenseFactor, conjugate_gradients, dense_factor, inverse_root, solve_columns
+
+__all__ = ["LogDeterminant", "Parts", "PartsPrecision", "Variances"]
+
+Vector = NDArray[np.float64]
+Columns = NDArray[np.float64]
+
+#: up to so many numbers in all everything is dense, and exact
+_DENSE = 1000
+#: numbers of parts that are taken together, and columns of a Schur complement
+_FEW = 64
+#: random vectors for the determinant, for variances; to which Lanczos' method and systems are solved
+_PROBES, _DRAWS, _TOLERANCE = 16, 64, 1e-3
+#: columns that are solved for at a time
+_TOGETHER = 32
+_MOST_STEPS = 1000
+
+
+class Variances(NamedTuple):
+    """Marginal variances of the posterior with given sites.
+
+    Attributes
+    ----------
+    predictor : of η, shape (rows,).
+    parts : of A_j z_j for each part, shape (rows,) each.
+    numbers : of z_j for each part, shape (size,) each.
+    """
+
+    predictor: Vector
+    parts: list[Vector]
+    numbers: list[Vector]
+
+
+class LogDeterminant(NamedTuple):
+    """log |Λ|, and the standard error of what random vectors tell of it."""
+
+    logarithm: float
+    error: float
+
+
+class Parts:
+    """Several components as one operator. z has those of all components one after the other.
+
+    Parameters
+    ----------
+    components : processes, groups and dense ones.
+    dense : up to so many numbers in all everything is dense, and exact.
+
+    Examples
+    --------
+    >>> group = Group(2, np.array([0, 0, 1]), 1.0)
+    >>> parts = Parts([group, Dense(np.ones((3, 1)), np.zeros((1, 1)))])
+    >>> parts.times(np.array([1.0, 2.0, 10.0]))
+    array([11., 11., 12.])
+    >>> precision = parts.at(np.full(3, 2.0))
+    >>> precision.variances().numbers[1].round(4)  # of the mean
+    array([0.6818])
+    """
+
+    def __init__(self, components: Sequence[Component[Any]], dense: int = _DENSE) -> None:
+        self.components, self.dense = tuple(components), dense
+        self.slices = _slices(self.components)
+        self.size = self.slices[-1].stop
+        #: which parts are taken together, and the others, groups first
+        self.together = _together(self.components)
+        apart = [j for j in range(len(self.components)) if j not in self.together]
+        self.apart = sorted(apart, key=lambda j: (not isinstance(self.components[j], Group), -self.components[j].size))
+
+    def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A z = Σ_j A_j z_j, for one vector (size,) or many (size, R)."""
+        return _total(part.times(z[of]) for part, of in zip(self.components, self.slices))
+
+    def transpose_times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Aᵀ x, for x of shape (rows,) or (rows, R)."""
+        return np.concatenate([part.transpose_times(x) for part in self.components])
+
+    def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P z."""
+        return np.concatenate([part.matvec(z[of]) for part, of in zip(self.components, self.slices)])
+
+    def quadratic(self, z: Vector) -> float:
+        """zᵀ P z."""
+        return sum(part.quadratic(z[of]) for part, of in zip(self.components, self.slices))
+
+    @property
+    def logdet(self) -> float:
+        """log |P⁻¹|; less 2π for each flat direction."""
+        return sum(part.logdet for part in self.components)
+
+    def precision_noise(self, rng: np.random.Generator, n: int) -> Columns:
+        """Random vectors with covariance P, shape (size, n)."""
+        return np.concatenate([part.precision_noise(rng, n) for part in self.components])
+
+    def split(self, z: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """The z_j of each component."""
+        return [z[of] for of in self.slices]
+
+    def at(self, site_precision: Vector) -> PartsPrecision | None:
+        """Λ for site precisions w; None where w < 0 leaves none."""
+        found = PartsPrecision(self, site_precision)
+        return found if found.usable else None
+
+    @cached_property
+    def few(self) -> Dense | None:
+        """The parts that are taken together, as one."""
+        return _as_one([self.components[j] for j in self.together]) if self.together else None
+
+    @cached_property
+    def whole(self) -> Dense:
+        """All parts as one."""
+        return _as_one(self.components)
+
+    @cached_property
+    def rest(self) -> Parts | None:
+        """The other parts alone, groups first."""
+        return Parts([self.components[j] for j in self.apart], 0) if self.apart else None
+
+    @cached_property
+    def overlaps(self) -> dict[tuple[int, int], _Overlap]:
+        """How the levels or positions of each part overlap with those of each part after it."""
+        parts: Any = self.components
+        return {(s, t): _Overlap.of(parts[s], parts[t]) for t in range(len(parts)) for s in range(t)}
+
+
+class PartsPrecision:
+    """Λ = P + AᵀWA for one W.
+
+    Attributes
+    ----------
+    iterations : of conjugate gradients, for each system of one right-hand side so far.
+    """
+
+    def __init__(self, parts: Parts, site_precision: Vector) -> None:
+        self.parts, self.site_precision = parts, site_precision
+        self.iterations: list[int] = []
+        together = [parts.slices[j] for j in (*parts.apart, *parts.together)]
+        self._inner = np.concatenate([np.arange(parts.size)[of] for of in together])
+        self._n_rest = parts.rest.size if parts.rest is not None else 0
+
+    @cached_property
+    def usable(self) -> bool:
+        """Whether Λ is positive definite, as far as factors tell."""
+        if self._is_dense:
+            return self._dense is not None
+        return (self._rest is None or self._rest.usable) and (self.parts.few is None or self._rough is not None)
+
+    def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Λ z, for one vector (size,) or many (size, R)."""
+        weighted = (self.site_precision * self.parts.times(z).T).T
+        return self.parts.matvec(z) + self.parts.transpose_times(weighted)
+
+    def solve(self, rhs: NDArray[np.float64], tolerance: float = 1e-8) -> NDArray[np.float64]:
+        """x with ‖Λ x − rhs‖ ≤ tolerance·‖rhs‖, or as near as rounding lets it; rhs (size,) or many (size, R)."""
+        if self._is_dense:
+            return self._dense.solve(rhs)
+        if rhs.ndim == 2:
+            return _solved(self.matvec, rhs, self.precondition, tolerance)
+        found = conjugate_gradients(self.matvec, rhs, self.precondition, tolerance, _MOST_STEPS)
+        self.iterations.append(found.iterations)
+        return found.x
+
+    def solve_rows(self, rhs: NDArray[np.float64], tolerance: float = 1e-8) -> NDArray[np.float64]:
+        """A Λ⁻¹ Aᵀ rhs: (P̃ + W)⁻¹ rhs, if P̃ is the precision of η under the prior; shape (rows,) or (rows, R)."""
+        return self.parts.times(self.solve(self.parts.transpose_times(rhs), tolerance))
+
+    def precondition(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+        """M⁻¹ r."""
+        inner, n = r[self._inner], self._n_rest
+        found = np.empty_like(inner)
+        few, rest = self.parts.few, self._rest
+        if few is None:
+            found = rest.precondition(inner)  # type: ignore[union-attr]
+        elif rest is None:
+            found = self._rough.factor.solve(inner)  # type: ignore[union-attr]
+        else:
+            held = rest.precondition(inner[:n])
+            last = self._rough.factor.solve(inner[n:] - self._across_transpose(held))  # type: ignore[union-attr]
+            found[n:] = last
+            found[:n] = held - rest.precondition(self._across(last))
+        out = np.empty_like(found)
+        out[self._inner] = found
+        return out
+
+    def draws(self, rng: np.random.Generator, n: int, tolerance: float = 1e-4) -> Columns:
+        """Draws of N(0, Λ⁻¹), shape (size, n): Λ⁻¹(P^½ε + AᵀW^½ε'), for w ≥ 0."""
+        if self._is_dense:
+            return self._dense.half_transpose(rng.standard_normal((self.parts.size, n)))
+        found = [self.solve(self._noise(rng, len(some)), tolerance) for some in _batches(n)]
+        return np.concatenate(found, axis=1)
+
+    def _noise(self, rng: np.random.Generator, n: int) -> Columns:
+        rows = np.sqrt(self.site_precision)[:, None] * rng.standard_normal((len(self.site_precision), n))
+        return self.parts.precision_noise(rng, n) + self.parts.transpose_times(rows)
+
+    def determinant(self, rng: np.random.Generator, probes: int = _PROBES) -> LogDeterminant:
+        """log |Λ|, by the parts' factors and what random vectors tell of the rest."""
+        if self._is_dense:
+            return LogDeterminant(self._dense.log_determinant(), 0.0)
+        known = LogDeterminant(0.0, 0.0) if self._rest is None else self._rest.determinant(rng, probes)
+        if self.parts.few is None:
+            return known
+        return LogDeterminant(known.logarithm + self._reduced.factor.log_determinant(), known.error)
+
+    def variances(self, rng: np.random.Generator | None = None, draws: int = _DRAWS) -> Variances:
+        """Marginal variances of the predictor and of each part.
+
+        Those given all other parts are the factors'; what the other parts add is told by draws of them. What parts of
+        few numbers add is known without draws.
+        """
+        rng = np.random.default_rng(0) if rng is None else rng
+        if self._is_dense:
+            return self._by_root(self._dense.inverse_root)
+        rest = self._rest
+        predictor = np.zeros(len(self.site_precision))
+        rows, numbers = {}, {}
+        if rest is not None:
+            predictor, found_rows, found_numbers = rest.variances(rng, draws)
+            rows, numbers = dict(zip(self.parts.apart, found_rows)), dict(zip(self.parts.apart, found_numbers))
+        if self.parts.few is not None:
+            root = np.empty((self.parts.size, self.parts.few.size))
+            root[self._inner] = np.concatenate([-self._reduced.held, np.eye(self.parts.few.size)])
+            added = self._by_root(root @ self._reduced.factor.inverse_root)
+            predictor = predictor + added.predictor
+            for j in range(len(self.parts.components)):
+                rows[j] = rows.get(j, 0.0) + added.parts[j]
+                numbers[j] = numbers.get(j, 0.0) + added.numbers[j]
+        order = range(len(self.parts.components))
+        return Variances(predictor, [rows[j] for j in order], [numbers[j] for j in order])
+
+    def _by_root(self, root: Columns) -> Variances:
+        """Of covariances root rootᵀ."""
+        seen = [part.times(some) for part, some in zip(self.parts.components, self.parts.split(root))]
+        return Variances(
+            _squares(_total(seen)), [_squares(x) for x in seen], list(map(_squares, self.parts.split(root)))
+        )
+
+    @property
+    def _is_dense(self) -> bool:
+        return self.parts.size <= self.parts.dense
+
+    @cached_property
+    def _dense(self) -> Any:
+        return self.parts.whole.factor(self.site_precision)
+
+    @cached_property
+    def _rest(self) -> _Apart | None:
+        return None if self.parts.rest is None else _Apart(self.parts.rest, self.site_precision)
+
+    def _across(self, few: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A_<ᵀ W A_f z of the few numbers z."""
+        seen = self.parts.few.times(few)  # type: ignore[union-attr]
+        return self.parts.rest.transpose_times((self.site_precision * seen.T).T)  # type: ignore[union-attr]
+
+    def _across_transpose(self, others: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A_fᵀ W A_< z of all others."""
+        seen = self.parts.rest.times(others)  # type: ignore[union-attr]
+        return self.parts.few.transpose_times((self.site_precision * seen.T).T)  # type: ignore[union-attr]
+
+    @cached_property
+    def _rough(self) -> _Schur | None:
+        """Of the few numbers, by the preconditioner of the others."""
+        return self._schur(None if self._rest is None else self._rest.precondition)
+
+    @cached_property
+    def _reduced(self) -> _Schur:
+        """The same to a tolerance; an error of it enters squared."""
+        found = self._rough if self._rest is None else self._schur(lambda x: self._rest.solve(x, _TOLERANCE))  # type: ignore[union-attr]
+        assert found is not None
+        return found
+
+    def _schur(self, solve: Any) -> _Schur | None:
+        few: Any = self.parts.few
+        S = few.precision + few.information(self.site_precision)
+        if solve is None:
+            factor = dense_factor(S)
+            return None if factor is None else _Schur(np.zeros((0, len(S))), factor)
+        held = np.empty((self._n_rest, len(S)))
+        pulled = np.empty((self._n_rest, len(S)))
+        for some in _batches(len(S)):
+            columns = self._across(np.eye(len(S))[:, some])
+            held[:, some] = solve(columns)
+            pulled[:, some] = self._rest.matvec(held[:, some]) - 2.0 * columns  # type: ignore[union-attr]
+        S = S + held.T @ pulled  # XᵀΛX with X = [−Y, I]: never less than the complement
+        factor = dense_factor(0.5 * (S + S.T))
+        return None if factor is None else _Schur(held, factor)
+
+
+class _Schur(NamedTuple):
+    """Of the few numbers: Y = Λ_<⁻¹ A_<ᵀWA_f, and a factor of Λ_ff − A_fᵀWA_< Y."""
+
+    held: Columns
+    factor: DenseFactor
+
+
+class _Apart:
+    """Λ of parts with factors of their own, groups first."""
+
+    def __init__(self, parts: Parts, site_precision: Vector) -> None:
+        self.parts, self.site_precision = parts, site_precision
+        self.factors: list[Any] = []
+        self._found: dict[int, NDArray[np.float64]] = {}
+        for target, part in enumerate(parts.components):
+            w = site_precision
+            for source in range(target):
+                w = parts.overlaps[source, target].thinned(w, self._covariances(source))
+            self.factors.append(part.factor(w))
+            if self.factors[-1] is None:
+                break
+
+    def _covariances(self, number: int) -> NDArray[np.float64]:
+        """Of each level or position of a part, given all others but their neighbours of the same part."""
+        if number not in self._found:
+            part: Any = self.parts.components[number]
+            self._found[number] = part.covariances(self.factors[number])
+        return self._found[number]
+
+    @property
+    def usable(self) -> bool:
+        return self.factors[-1] is not None
+
+    def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Λ z."""
+        return self.parts.matvec(z) + self.parts.transpose_times(self._weighted(self.parts.times(z)))
+
+    def precondition(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+        """M⁻¹ r."""
+        return self.half_transpose(self.half(r))
+
+    def half(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+        """G⁻¹ r."""
+        found, eta = [], None
+        for part, factor, some in zip(self.parts.components, self.factors, self.parts.split(r)):
+            found.append(factor.half(some if eta is None else some - part.transpose_times(self._weighted(eta))))
+            if len(found) < len(self.factors):
+                seen = part.times(factor.half_transpose(found[-1]))
+                eta = seen if eta is None else eta + seen
+        return np.concatenate(found)
+
+    def half_transpose(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        """G⁻ᵀ v."""
+        found: list[NDArray[np.float64]] = []
+        eta = None
+        for part, factor, some in reversed(list(zip(self.parts.components, self.factors, self.parts.split(v)))):
+            left = some if eta is None else some - factor.half(part.transpose_times(self._weighted(eta)))
+            found.append(factor.half_transpose(left))
+            if len(found) < len(self.factors):
+                seen = part.times(found[-1])
+                eta = seen if eta is None else eta + seen
+        return np.concatenate(found[::-1])
+
+    def solve(self, rhs: Columns, tolerance: float) -> Columns:
+        """Λ⁻¹ rhs, many columns."""
+        return _solved(self.matvec, rhs, self.precondition, tolerance)
+
+    def determinant(self, rng: np.random.Generator, probes: int) -> LogDeterminant:
+        """log |Λ| = Σ log |D_j| + log |G⁻¹ΛG⁻ᵀ|."""
+        noise = rng.standard_normal((self.parts.size, probes))
+        found = inverse_root(lambda x: self.half(self.matvec(self.half_transpose(x))), noise, _TOLERANCE, 100)
+        known = sum(factor.log_determinant() for factor in self.factors)
+        error = float(np.std(found.logarithm) / np.sqrt(probes))
+        return LogDeterminant(known + float(np.mean(found.logarithm)), error)
+
+    def variances(self, rng: np.random.Generator, draws: int) -> tuple[Vector, list[Vector], list[Vector]]:
+        """Of the predictor, and of each part at rows and by its numbers."""
+        parts, w = self.parts.components, self.site_precision
+        alone: list[Any] = [part.factor(w) for part in parts] if self.parts.overlaps else self.factors
+        rows = [part.within_rows(factor) for part, factor in zip(parts, alone)]
+        numbers = [factor.inverse_diagonal() for factor in alone]
+        if len(parts) == 1:
+            return rows[0], rows, numbers
+        surest = int(np.argmax([float(np.sum(x)) for x in rows]))
+        predictor, added_rows, added = rows[surest].copy(), [0.0 * x for x in rows], [0.0 * x for x in numbers]
+        for some in _batches(draws):
+            noise = np.sqrt(w)[:, None] * rng.standard_normal((len(w), len(some)))
+            rhs = self.parts.precision_noise(rng, len(some)) + self.parts.transpose_times(noise)
+            seen = [part.times(z) for part, z in zip(parts, self.parts.split(self.solve(rhs, _TOLERANCE)))]
+            eta = _total(seen)
+            for j, part in enumerate(parts):
+                others = eta - seen[j]
+                mean = -_alone(part, alone[j], w, part.transpose_times(self._weighted(others)))
+                added[j] += np.sum(mean**2, axis=1) / draws
+                at_rows = part.times(mean)
+                added_rows[j] += np.sum(at_rows**2, axis=1) / draws
+                if j == surest:
+                    predictor += np.sum((others + at_rows) ** 2, axis=1) / draws
+        return predictor, [a + b for a, b in zip(rows, added_rows)], [a + b for a, b in zip(numbers, added)]
+
+    def _weighted(self, eta: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (self.site_precision * eta.T).T
+
+
+@dataclass(frozen=True)
+class _Overlap:
+    """Which rows see which pair of one part's level, or position, and another's.
+
+    Attributes
+    ----------
+    pair : of each row, shape (rows,).
+    level : of the first part, for each pair.
+    weight : the first part's, shape (rows, d).
+    other : the second part's, shape (rows,): of several numbers a level has, the first.
+    """
+
+    pair: NDArray[np.intp]
+    level: NDArray[np.intp]
+    weight: NDArray[np.float64]
+    other: Vector
+
+    @classmethod
+    def of(cls, first: Any, second: Any) -> _Overlap:
+        """Of two parts of which each row sees one level or position."""
+        at, count = second.at, int(second.at.max(initial=0)) + 1
+        labels, pair = np.unique(first.at.astype(np.int64) * count + at, return_inverse=True)
+        return cls(pair, labels // count, first.weight, second.weight[:, 0])
+
+    def thinned(self, w: Vector, inverse: NDArray[np.float64]) -> Vector:
+        """What site precisions w leave to the second part where the first takes its share.
+
+        It is the diagonal of the Schur complement; `inverse` are the covariances of the first part's levels.
+        """
+        own = w * self.other
+        total = np.bincount(self.pair, own * self.other)
+        along = np.column_stack([np.bincount(self.pair, own * column) for column in self.weight.T])
+        taken = np.einsum("pj,pjk,pk->p", along, inverse[self.level], along)
+        share = np.divide(taken, total, out=np.zeros_like(taken), where=total > 0.0)
+        return w * (1.0 - np.minimum(share, 1.0))[self.pair]
+
+
+def _alone(part: Component[Any], factor: Any, w: Vector, rhs: Columns) -> Columns:
+    """(P_j + A_jᵀWA_j)⁻¹ rhs, columns."""
+
+    def matvec(z: Columns) -> Columns:
+        return part.matvec(z) + part.transpose_times((w * part.times(z).T).T)
+
+    def precondition(z: Columns) -> Columns:
+        return factor.half_transpose(factor.half(z))
+
+    return precondition(rhs) if isinstance(part, Group) else _solved(matvec, rhs, precondition, _TOLERANCE)
+
+
+def _solved(matvec: Any, rhs: Columns, precondition: Any, tolerance: float) -> Columns:
+    found = solve_columns(matvec, rhs, precondition, tolerance, _MOST_STEPS)
+    if found is not None:
+        return found
+    one = [conjugate_gradients(matvec, np.ascontiguousarray(x), precondition, tolerance, _MOST_STEPS).x for x in rhs.T]
+    return np.column_stack(one)
+
+
+def _as_one(components: Sequence[Component[Any]]) -> Dense:
+    seen = scipy.sparse.hstack([part.matrix() for part in components], format="csr")
+    return Dense(seen, linalg.block_diag(*(part.precision_matrix() for part in components)))
+
+
+def _slices(components: Sequence[Component[Any]]) -> list[slice]:
+    stops = np.cumsum([part.size for part in components]).tolist()
+    return [slice(stop - part.size, stop) for stop, part in zip(stops, components)]
+
+
+def _together(components: Sequence[Component[Any]]) -> list[int]:
+    """Which parts are taken together: all dense ones, and the smallest others while there are few numbers in all."""
+    chosen = [j for j, part in enumerate(components) if part.few]
+    total = sum(components[j].size for j in chosen)
+    for j in sorted(range(len(components)), key=lambda j: components[j].size):
+        if j not in chosen and total + components[j].size <= _FEW:
+            chosen.append(j)
+            total += components[j].size
+    return sorted(chosen)
+
+
+def _batches(n: int) -> list[range]:
+    return [range(start, min(n, start + _TOGETHER)) for start in range(0, n, _TOGETHER)]
+
+
+def _squares(root: Columns) -> Vector:
+    return np.einsum("ij,ij->i", root, root)
+
+
+def _total(arrays: Any) -> NDArray[np.float64]:
+    first, *others = arrays
+    for other in others:
+        first = first + other
+    return first

@@ -1,0 +1,282 @@
+"""Predictors made of parts: systems, determinants, variances and draws as dense matrices have them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from npvi.components import Coefficients, Dense, Group, Parts, Process, Rows, Spline
+from npvi.graph import build_graph
+from npvi.kernels import Matern12, Matern32
+from npvi.priors import NNGP
+from tests.support.oracle import dense_triangular
+
+ROWS = 240
+
+
+class Part(NamedTuple):
+    component: Any
+    A: np.ndarray
+    P: np.ndarray
+
+
+def process(X, kernel, at, weight=None, neighbors=None):
+    """With all points for parents the factor is exact."""
+    graph = build_graph(X, len(X) - 1 if neighbors is None else neighbors)
+    prior = NNGP(kernel, 1e-3, X[graph.order], graph)
+    position = np.argsort(graph.order)[at]
+    A = np.zeros((len(at), len(X)))
+    A[np.arange(len(at)), position] = 1.0 if weight is None else weight
+    T = dense_triangular(prior.root)
+    return Part(Process(prior, Rows(len(X), position, weight)), A, T.T @ T)
+
+
+def group(levels, at, covariance, weight=None):
+    a = np.ones((len(at), 1)) if weight is None else weight
+    d = a.shape[1]
+    A = np.zeros((len(at), levels * d))
+    for j in range(d):
+        A[np.arange(len(at)), at * d + j] = a[:, j]
+    P = np.kron(np.eye(levels), np.linalg.inv(np.atleast_2d(covariance)))
+    return Part(Group(levels, at, covariance, weight), A, P)
+
+
+def space(rng, neighbors=None):
+    return process(rng.uniform(size=(90, 2)), Matern32(0.3), rng.integers(90, size=ROWS), neighbors=neighbors)
+
+
+def years(rng):
+    return process(np.arange(8.0)[:, None], Matern12(3.0, 0.5), rng.integers(8, size=ROWS))
+
+
+def varying(rng):
+    X, at = rng.uniform(size=(80, 2)), rng.integers(80, size=ROWS)
+    return process(X, Matern32(0.4, 0.6), at, rng.standard_normal(ROWS))
+
+
+def observers(rng):
+    return group(70, rng.integers(70, size=ROWS), 0.4)
+
+
+def slopes(rng):
+    weight = np.column_stack([np.ones(ROWS), rng.standard_normal(ROWS)])
+    return group(45, rng.integers(45, size=ROWS), np.array([[0.5, 0.2], [0.2, 0.3]]), weight)
+
+
+def few_levels(rng):
+    return group(5, rng.integers(5, size=ROWS), 2.0)
+
+
+def smooth(rng):
+    x = rng.uniform(size=ROWS)
+    spline = Spline.of(x, 9)
+    part = spline.part(x, 1e-3, 0.5)
+    A = spline.functions(x)
+    return Part(part, A, 1e-3 * spline.penalty + 0.5 * np.outer(spline.linear, spline.linear))
+
+
+def coefficients(rng):
+    H = np.column_stack([np.ones(ROWS), rng.standard_normal(ROWS)])
+    return Part(Coefficients(H, np.array([0.0, 0.2])), H, np.diag([0.0, 0.2]))
+
+
+def sites(rng):
+    """Levels that see one place each: those of `space`, which has the same numbers."""
+    again = np.random.default_rng(0)
+    again.uniform(size=(90, 2))
+    return group(90, again.integers(90, size=ROWS), 0.7)
+
+
+PARTS = {one.__name__: one for one in (space, years, varying, observers, slopes, few_levels, smooth, coefficients)}
+PREDICTORS = [
+    *((name,) for name in PARTS),
+    *combinations(PARTS, 2),
+    ("space", "sites"),
+    ("space", "sites", "coefficients"),
+    ("coefficients", "space", "years", "observers", "smooth"),
+    ("slopes", "varying", "observers", "space", "few_levels"),
+]
+every_predictor = pytest.mark.parametrize("names", PREDICTORS, ids=" + ".join)
+
+
+class Oracle:
+    """Of the parts, and of a few site precisions over two decades."""
+
+    def __init__(self, names, w=None):
+        self.parts = [{**PARTS, "sites": sites}[name](np.random.default_rng(0)) for name in names]
+        self.w = 10.0 ** np.random.default_rng(1).uniform(-1.0, 1.0, ROWS) if w is None else w
+        self.A = np.hstack([part.A for part in self.parts])
+        self.P = np.zeros((self.A.shape[1],) * 2)
+        at = 0
+        for part in self.parts:
+            self.P[at : at + len(part.P), at : at + len(part.P)] = part.P
+            at += len(part.P)
+        self.precision = self.P + self.A.T @ (self.w[:, None] * self.A)
+        self.covariance = np.linalg.inv(self.precision)
+
+    def made(self, **settings):
+        return Parts([part.component for part in self.parts], **settings)
+
+    def variance(self, A):
+        return np.einsum("ij,jk,ik->i", A, self.covariance, A)
+
+    def own(self):
+        """Of each part, its A and its place in z."""
+        stops = np.cumsum([len(part.P) for part in self.parts])
+        for part, stop in zip(self.parts, stops):
+            yield part, slice(stop - len(part.P), stop)
+
+
+@every_predictor
+def test_products_and_systems(names):
+    oracle = Oracle(names)
+    parts = oracle.made(dense=0)
+    rng = np.random.default_rng(2)
+    z, r = rng.standard_normal(parts.size), rng.standard_normal(ROWS)
+    np.testing.assert_allclose(parts.times(z), oracle.A @ z, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(parts.transpose_times(r), oracle.A.T @ r, rtol=0, atol=1e-11)
+    size = np.abs(oracle.P).max()
+    np.testing.assert_allclose(parts.matvec(z), oracle.P @ z, rtol=0, atol=1e-11 * size)
+    precision = parts.at(oracle.w)
+    found = precision.solve(parts.transpose_times(r), 1e-12)
+    exact = oracle.covariance @ (oracle.A.T @ r)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-7 * np.abs(exact).max())
+    together = precision.solve(parts.transpose_times(np.column_stack([r, r**2])), 1e-12)
+    np.testing.assert_allclose(together[:, 0], exact, rtol=0, atol=1e-7 * np.abs(exact).max())
+    rows = oracle.A @ exact
+    np.testing.assert_allclose(precision.solve_rows(r, 1e-12), rows, rtol=0, atol=1e-7 * np.abs(rows).max())
+
+
+@every_predictor
+def test_the_preconditioner_is_symmetric_and_positive(names):
+    oracle = Oracle(names)
+    precision = oracle.made(dense=0).at(oracle.w)
+    inverse = precision.precondition(np.eye(len(oracle.P)))
+    np.testing.assert_allclose(inverse, inverse.T, rtol=0, atol=1e-9 * np.abs(inverse).max())
+    assert np.linalg.eigvalsh(0.5 * (inverse + inverse.T)).min() > 0.0
+    one = precision.precondition(np.eye(len(oracle.P))[:, 1].copy())
+    np.testing.assert_allclose(one, inverse[:, 1], rtol=0, atol=1e-12 * np.abs(inverse).max())
+
+
+@every_predictor
+def test_the_determinant(names):
+    oracle = Oracle(names)
+    found = oracle.made(dense=0).at(oracle.w).determinant(np.random.default_rng(0))
+    exact = np.linalg.slogdet(oracle.precision)[1]
+    assert abs(found.logarithm - exact) <= 4.0 * found.error + 1e-5 * abs(exact)
+    assert found.error < 0.01 * len(oracle.P)
+
+
+@every_predictor
+def test_variances(names):
+    """Where no draws are needed they are exact; what draws tell is within their errors."""
+    oracle = Oracle(names)
+    parts = oracle.made(dense=0)
+    draws = 1024
+    found = parts.at(oracle.w).variances(np.random.default_rng(0), draws)
+    tolerance = 1e-4 if len(parts.apart) < 2 else 6.0 * np.sqrt(2.0 / draws)
+    np.testing.assert_allclose(found.predictor, oracle.variance(oracle.A), rtol=tolerance)
+    for (part, own), rows, numbers in zip(oracle.own(), found.parts, found.numbers):
+        alone = np.zeros_like(oracle.A)
+        alone[:, own] = part.A
+        variance = oracle.variance(alone)
+        np.testing.assert_allclose(rows, variance, rtol=tolerance, atol=1e-10 * variance.max())
+        np.testing.assert_allclose(numbers, np.diag(oracle.covariance)[own], rtol=tolerance)
+
+
+@pytest.mark.parametrize("names", [("space", "observers"), ("coefficients", "slopes", "varying")], ids=" + ".join)
+@pytest.mark.parametrize("dense", [0, 1000])
+def test_draws(names, dense):
+    oracle = Oracle(names)
+    n = 4000
+    x = oracle.made(dense=dense).at(oracle.w).draws(np.random.default_rng(0), n, 1e-8)
+    root = np.linalg.cholesky(oracle.precision)
+    white = root.T @ x  # with unit covariance
+    off = white @ white.T / n - np.eye(len(x))
+    assert np.abs(off).max() < 6.0 * np.sqrt(2.0 / n)
+
+
+@every_predictor
+def test_few_numbers_are_dense_and_exact(names):
+    oracle = Oracle(names)
+    parts = oracle.made(dense=10**6)
+    precision = parts.at(oracle.w)
+    exact = np.linalg.slogdet(oracle.precision)[1]
+    assert precision.determinant(np.random.default_rng(0)).logarithm == pytest.approx(exact, rel=1e-10)
+    found = precision.variances()
+    np.testing.assert_allclose(found.predictor, oracle.variance(oracle.A), rtol=1e-7)
+    for (_, own), numbers in zip(oracle.own(), found.numbers):
+        np.testing.assert_allclose(numbers, np.diag(oracle.covariance)[own], rtol=1e-7)
+
+
+@pytest.mark.parametrize("w", [0.05, 1.0, 100.0, 1e6])
+def test_effects_of_places_beside_a_surface(w):
+    """Where only the sum is known, the group is eliminated exactly: no more iterations than for the surface alone."""
+    oracle = Oracle(("space", "sites"), np.full(ROWS, w))
+    parts = oracle.made(dense=0)
+    precision = parts.at(oracle.w)
+    rhs = oracle.A.T @ np.random.default_rng(3).standard_normal(ROWS)
+    found = precision.solve(rhs, 1e-8)
+    assert precision.iterations[0] <= 3
+    exact = np.linalg.solve(oracle.precision, rhs)
+    np.testing.assert_allclose(oracle.A @ found, oracle.A @ exact, rtol=0, atol=1e-6 * np.abs(oracle.A @ exact).max())
+
+
+def test_factors_that_are_not_exact():
+    """With ten parents the zero-fill factor is only near, and systems and determinants are as good as ever."""
+    rng = np.random.default_rng(0)
+    near = space(np.random.default_rng(0), neighbors=10)
+    part = observers(rng)
+    w = np.full(ROWS, 2.0)
+    A = np.hstack([near.A, part.A])
+    precision = np.zeros((A.shape[1],) * 2)
+    precision[:90, :90], precision[90:, 90:] = near.P, part.P
+    precision += A.T @ (w[:, None] * A)
+    made = Parts([near.component, part.component], dense=0).at(w)
+    rhs = rng.standard_normal(A.shape[1])
+    np.testing.assert_allclose(made.solve(rhs, 1e-11), np.linalg.solve(precision, rhs), rtol=0, atol=1e-7)
+    found = made.determinant(np.random.default_rng(0), 64)
+    assert abs(found.logarithm - np.linalg.slogdet(precision)[1]) <= 4.0 * found.error + 1e-3
+    assert found.error < 0.4
+
+
+def test_rows_that_say_nothing():
+    """w = 0 leaves the prior."""
+    oracle = Oracle(("space", "observers"), np.zeros(ROWS))
+    draws = 1024
+    found = oracle.made(dense=0).at(oracle.w).variances(draws=draws)
+    np.testing.assert_allclose(found.predictor, oracle.variance(oracle.A), rtol=6.0 * np.sqrt(2.0 / draws))
+
+
+@pytest.mark.parametrize("dense", [0, 10**6])
+@pytest.mark.parametrize("names", [("observers", "space"), ("observers", "coefficients"), ("smooth",)])
+def test_no_precision_is_no_posterior(names, dense):
+    oracle = Oracle(names)
+    assert oracle.made(dense=dense).at(np.full(ROWS, -1e6)) is None
+
+
+def test_the_order_of_parts_does_not_matter():
+    oracle, other = Oracle(("space", "few_levels", "observers")), Oracle(("observers", "space", "few_levels"))
+    one, two = oracle.made(dense=0).at(oracle.w), other.made(dense=0).at(oracle.w)
+    r = np.random.default_rng(5).standard_normal(ROWS)
+    np.testing.assert_allclose(one.solve_rows(r, 1e-12), two.solve_rows(r, 1e-12), rtol=0, atol=1e-8)
+
+
+def test_many_numbers_together():
+    """A dense part may have more columns than parts are put together for."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((ROWS, 90))
+    near = space(rng)
+    parts = Parts([near.component, Dense(A, np.eye(90))], dense=0)
+    w = np.full(ROWS, 0.5)
+    whole = np.hstack([near.A, A])
+    precision = whole.T @ (w[:, None] * whole)
+    precision[:90, :90] += near.P
+    precision[90:, 90:] += np.eye(90)
+    rhs = rng.standard_normal(180)
+    made = parts.at(w)
+    np.testing.assert_allclose(made.solve(rhs, 1e-12), np.linalg.solve(precision, rhs), rtol=0, atol=1e-7)
+    assert made.determinant(rng).logarithm == pytest.approx(np.linalg.slogdet(precision)[1], rel=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,9 @@ from npvi.runtime.forks import in_children
 from npvi.runtime.interrupts import safe_point
 
 __all__ = ["n_threads", "over_chunks", "threads"]
+
+#: what threads of the pool are called
+_NAME = "npvi-chunk"
 
 _threads: ContextVar[int | None] = ContextVar("npvi_threads", default=None)
 
@@ -56,7 +60,7 @@ def _blas() -> ThreadpoolController:
 
 @lru_cache(maxsize=4)
 def _pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers, thread_name_prefix="npvi")
+    return ThreadPoolExecutor(workers, thread_name_prefix=_NAME)
 
 
 in_children(_pool.cache_clear)  # a forked process has none of these threads, and would wait for them for ever
@@ -65,7 +69,8 @@ in_children(_pool.cache_clear)  # a forked process has none of these threads, an
 def over_chunks(loop: Callable, n: int, *args: object, grain: int = 1024, per_thread: int = 4) -> list:
     """Call ``loop(start, stop, *args)`` over [0, n) in chunks, on all threads; return the results in order.
 
-    `grain` is the smallest chunk worth a thread; `per_thread` chunks per thread even out unequal work.
+    `grain` is the smallest chunk worth a thread; `per_thread` chunks per thread even out unequal work. Inside
+    of a chunk everything is one chunk: threads that wait for others of the same pool would wait for ever.
 
     >>> over_chunks(lambda start, stop: stop - start, 5000, grain=5000)
     [5000]
@@ -73,7 +78,7 @@ def over_chunks(loop: Callable, n: int, *args: object, grain: int = 1024, per_th
     safe_point()
     workers = n_threads()
     pieces = min(workers * per_thread, n // grain)
-    if workers == 1 or pieces <= 1:
+    if workers == 1 or pieces <= 1 or threading.current_thread().name.startswith(_NAME):
         return [loop(0, n, *args)]
     bounds = [n * k // pieces for k in range(pieces + 1)]
     futures = [_pool(workers).submit(loop, a, b, *args) for a, b in pairwise(bounds)]

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from npvi.components import Coefficients, Dense, Group, Parts, Process, Rows, Spline
+from npvi.components import Coefficients, Dense, Group, Parts, Process, Rows
+from npvi.components.spline import Spline
 from npvi.graph import build_graph
 from npvi.kernels import Matern12, Matern32
 from npvi.priors import NNGP

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from npvi.components import Coefficients, Parts, Spline
+from npvi.components import Coefficients, Parts
+from npvi.components.spline import Spline
 
 FOLDER = Path(os.environ.get("NPVI_DATA", ""), "models")
 X = np.random.default_rng(0).uniform(2.0, 5.0, 200)

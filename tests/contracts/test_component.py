@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from npvi.components import Coefficients, Component, Dense, Group, Process, Rows, Spline
+from npvi.components import Coefficients, Component, Dense, Group, Process, Rows
+from npvi.components.spline import Spline
 from tests.support.linalg_cases import prior
 from tests.support.oracle import dense_triangular
 

@@ -6,7 +6,6 @@ from npvi.components.group import Group
 from npvi.components.linear import Coefficients, CoefficientSpread, Trend
 from npvi.components.parts import LogDeterminant, Parts, PartsPrecision, Variances
 from npvi.components.process import Process, ProcessPrecision, SolverLog
-from npvi.components.spline import Spline
 from npvi.components.stack import Stack
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "ProcessPrecision",
     "Rows",
     "SolverLog",
-    "Spline",
     "Stack",
     "Trend",
     "Variances",

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.common import show
-from npvi.components import Component, Group, Parts, Process, Rows, Spline
+from npvi.components import Component, Group, Parts, Process, Rows
+from npvi.components.spline import Spline
 from npvi.graph import build_graph
 from npvi.kernels import Matern32
 from npvi.linalg import conjugate_gradients

@@ -5,7 +5,9 @@ A call may work, with finite results, or refuse with a ValueError or TypeError t
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import tempfile
 
 import numpy as np
 
@@ -27,7 +29,7 @@ _WORDS = {
     "points": ("coordinate",),
     "y": ("response", "label", "1d array", "sample", "class"),
     "labels": ("label", "class"),
-    "likelihood": ("family",),
+    "likelihood": ("family", "log_prob"),  # a function is taken for log p(y | f)
     "path": ("file", "folder", "cannot write", "embedded null byte"),
     "estimator": ("model",),
     "steps": ("step", "estimator", "transformer"),
@@ -73,7 +75,8 @@ def _run(argument: subjects.Argument, value: str) -> str:
     words = (argument.name, argument.name.replace("_", " "), *_WORDS.get(argument.name, ()))
     valid = argument.valid()
     given = VALUES[value](valid)
-    came = attempt(lambda: argument.run(given), words, finite=argument.name not in _MAY_BE_INFINITE)
+    with contextlib.chdir(tempfile.mkdtemp(dir=subjects.folder())):  # what a case wrote is none of the next one's files
+        came = attempt(lambda: argument.run(given), words, finite=argument.name not in _MAY_BE_INFINITE)
     if value == "valid" and came != "worked":
         raise Surprise(f"the valid call doesn't work, with {argument.name}={valid!r}")
     if value in MUST_BE_REFUSED and isinstance(valid, np.ndarray) and came == "worked":

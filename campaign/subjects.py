@@ -57,6 +57,8 @@ LEFT_OUT = {
 }
 #: arguments that are there because scikit-learn's are
 _UNUSED = {"self", "groups", "deep"}
+#: the same of some methods, which say that they don't look at them: anything is right there
+_NOT_LOOKED_AT = {"split": ("y",), "get_n_splits": ("X", "y")}
 #: methods of other libraries that do the work of ours
 _THEIRS = {"split"}
 #: methods whose arguments are those of the constructor
@@ -129,7 +131,7 @@ def _of_methods(name: str, make: Callable[[], Any], kind: type) -> Iterator[Argu
             return getattr(make(), _method)(**values)
 
         for argument, default in known.items():
-            if argument not in _UNUSED:
+            if argument not in _UNUSED and argument not in _NOT_LOOKED_AT.get(method, ()):
                 beside = {key: value for key, value in given.items() if key in known}
                 yield _argument(f"{name}.{method}", bound, argument, default, beside, _same, known)
 
@@ -483,7 +485,11 @@ def _use_of(path: str, value: Any) -> Callable[[Any], Any]:
 
 
 def _fit_estimator(model: Any) -> Any:
-    counts = getattr(model, "likelihood", None) == "poisson" or getattr(model, "method", "full") != "full"
+    likelihood, method = getattr(model, "likelihood", None), getattr(model, "method", "full")
+    # tables and arrays don't compare with a word
+    counts = (isinstance(likelihood, str) and likelihood == "poisson") or not (
+        isinstance(method, str) and method == "full"
+    )
     y = "labels" if hasattr(model, "predict_proba") else "counts" if counts else "y"
     return model.fit(data()["X"], data()[y]).predict(data()["X"])
 

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, NoReturn, Self
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
-from npvi.checks import check_count
+from npvi.checks import Kind, check_choice, check_count, check_flag, check_number, random_state
 from npvi.estimators import validation
 from npvi.estimators.predicting import PredictsNumbers, per_row
 from npvi.inference import Data
 from npvi.learning.objective import Model
 from npvi.likelihoods import as_likelihood
-from npvi.model import check_nugget, plain_parts
+from npvi.model import plain_parts
 from npvi.paper.rivals.choosing import CHOICES
 from npvi.paper.rivals.posteriors import InducingPosterior, bound, marginals, weights_of
 from npvi.paper.rivals.process import Places, new_places
 from npvi.paper.rivals.task import Found, Task
 from npvi.paper.rivals.tracing import Clock, Validation
-from npvi.parameters import Parameter
+from npvi.parameters import Parameter, check_nugget
 from npvi.predictive import MixturePredictive, Predictive
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
 from npvi.runtime.precision import float64
 
 __all__ = ["InducingPointGP"]
+
+_SECONDS = Kind("a positive number of seconds, or None", lambda value: value > 0.0)
 
 
 class InducingPointGP(PredictsNumbers, BaseEstimator):
@@ -91,7 +91,7 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
         self._row_names = tuple(row)
         model = self._start(model, X, y, row)
         data = Data(model.likelihood, y, row)
-        rng = check_random_state(0 if self.random_state is None else self.random_state)
+        rng = random_state(self.random_state)
         task = Task(
             model,
             said,
@@ -164,16 +164,17 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
         return Validation(X, y, row, clock)
 
     def _check_settings(self) -> None:
-        for name, choices in (("mean", ("zero", "constant")), ("inducing", CHOICES)):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {getattr(self, name)!r}")
+        """Raise ValueError where a parameter of the constructor is not allowed."""
+        check_choice(self.mean, "mean", ("zero", "constant"))
+        check_choice(self.inducing, "inducing", CHOICES)
         for name in ("n_inducing", "batch_size", "epochs"):
             check_count(getattr(self, name), name)
         if self.patience is not None:
             check_count(self.patience, "patience")
         check_nugget(self.nugget)
-        if not (self.budget is None or (isinstance(self.budget, Real) and float(self.budget) > 0.0)):
-            raise ValueError(f"budget must be a positive number of seconds, or None; got {self.budget!r}")
+        if self.budget is not None:
+            check_number(self.budget, "budget", _SECONDS)
+        check_flag(self.verbose, "verbose")
 
     # -- prediction ---------------------------------------------------------------------------------------------------
 

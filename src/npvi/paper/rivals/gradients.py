@@ -41,7 +41,7 @@ class GradientGP(InducingPointGP):
         parts : posterior and likelihood that parameters stand for.
         """
         n = len(task.data.y)
-        schedule = Schedule(n, min(self.batch_size, n), self.epochs)
+        schedule = Schedule(n, min(int(self.batch_size), n), int(self.epochs))
         return train_within(
             task.clock,
             schedule,
@@ -50,7 +50,7 @@ class GradientGP(InducingPointGP):
             batches(schedule),
             problem,
             optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
+            learning_rate=float(self.learning_rate),
             seed=task.seed,
             evaluate=task.evaluate(parts),
             patience=self.patience,

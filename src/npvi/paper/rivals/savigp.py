@@ -195,14 +195,14 @@ class SAVIGP(InducingPointGP):
     def _infer(self, task: Task) -> Found:
         points = task.points(self.inducing, "n_inducing", self.n_inducing)
         inducing = checked(Inducing.of(task.process, Places(*map(jnp.asarray, points))))
-        bound = Bound(task, inducing, min(self.batch_size, len(task.data.y)), self.samples)
+        bound = Bound(task, inducing, min(int(self.batch_size), len(task.data.y)), int(self.samples))
         first = self._first(task, inducing)
         parameters, info = climb(
             bound,
             first,
             _varying(first),
             clock=task.clock,
-            iterations=self.epochs,
+            iterations=int(self.epochs),
             evaluate=task.evaluate(lambda found: (found.posterior(inducing, task.unit), task.model.likelihood)),
             patience=self.patience,
         )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from npvi.checks import RATE, check_choice, check_number
 from npvi.paper.rivals.tracing import Clock
 from npvi.runtime import progress
-from npvi.runtime.training import Batches, Loss, Trained, named_optimizer, shuffled, train
+from npvi.runtime.training import OPTIMIZERS, Batches, Loss, Trained, named_optimizer, shuffled, train
 
 __all__ = ["Schedule", "check_optimizer", "train_within"]
 
@@ -67,9 +67,8 @@ class Schedule:
 
 def check_optimizer(name: Any, learning_rate: Any) -> None:
     """Raise ValueError where one of them is not allowed."""
-    if not isinstance(learning_rate, Real):
-        raise ValueError(f"learning_rate must be a positive number, got {learning_rate!r}")
-    named_optimizer(name, float(learning_rate))
+    check_choice(name, "optimizer", OPTIMIZERS)
+    check_number(learning_rate, "learning_rate", RATE)
 
 
 def train_within(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import check_flag
 from npvi.inference.stochastic.expected_likelihood import Observed, observed
 from npvi.learning.objective import Model
 from npvi.learning.start import starting_model
@@ -206,8 +207,7 @@ class SVGP(GradientGP):
     def _check_settings(self) -> None:
         super()._check_settings()
         for name in ("learn", "learn_inducing"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            check_flag(getattr(self, name), name)
 
     def _start(self, model: Model, X: NDArray[np.float64], y: NDArray[np.float64], row: dict[str, Any]) -> Model:
         if not self.learn:

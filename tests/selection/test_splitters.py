@@ -162,3 +162,16 @@ def test_mistakes_are_explained(splitter, X, message):
 def test_the_number_of_locations_needs_the_rows():
     with pytest.raises(ValueError, match="X is needed to count its locations"):
         LeaveLocationOut().get_n_splits()
+
+
+@pytest.mark.parametrize("splitter", [SpatialBlockSplit(2), LeaveLocationOut(2)], ids=lambda s: type(s).__name__)
+def test_places_alone_decide(splitter):
+    X = np.random.default_rng(0).uniform(size=(20, 2))
+    expected = list(splitter.split(X))
+    for y in (object(), 3, np.ones(5)):
+        for given, wanted in zip(splitter.split(X, y, y), expected, strict=True):
+            np.testing.assert_array_equal(given[0], wanted[0])
+            np.testing.assert_array_equal(given[1], wanted[1])
+    for wrong in (None, dict, [[1.0, 2.0], [3.0]]):
+        with pytest.raises((TypeError, ValueError), match="X"):
+            list(splitter.split(wrong))

@@ -20,7 +20,19 @@ __all__ = ["LeaveLocationOut", "SpatialBlockSplit"]
 _BLOCKS_PER_FOLD = 10
 
 
-class SpatialBlockSplit(BaseCrossValidator):
+class _OfPlaces(BaseCrossValidator):
+    """Folds that places alone decide on."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The rows to train on and those to test on, fold by fold; `y` and `groups`, which scikit-learn gives, are not
+        looked at."""
+        folds = list(self._iter_test_indices(X))
+        rows = np.arange(sum(map(len, folds)))  # each is in one fold
+        for test in folds:
+            yield np.setdiff1d(rows, test, assume_unique=True), test
+
+
+class SpatialBlockSplit(_OfPlaces):
     """Folds made of square blocks of space.
 
     Rows held out at random have training rows all around them, so ordinary cross-validation says how well a model fills
@@ -107,7 +119,7 @@ class SpatialBlockSplit(BaseCrossValidator):
         return block, rng
 
 
-class LeaveLocationOut(BaseCrossValidator):
+class LeaveLocationOut(_OfPlaces):
     """Folds made of whole locations: rows with identical coordinates stay together.
 
     Repeated visits to one site tell of each other; with some of them in the training data, a score says little about
@@ -155,6 +167,7 @@ class LeaveLocationOut(BaseCrossValidator):
             yield from _folds(location, self.n_splits, None)
 
     def _locations(self, X: Any) -> NDArray[np.int64]:
+        X = X if hasattr(X, "shape") and not isinstance(X, type) else as_numbers(X, "X")
         if self.columns is None:
             _check_few_columns(X)
         location = number_places(_coordinates(X, self.columns))

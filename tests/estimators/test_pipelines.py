@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from sklearn.decomposition import PCA
@@ -218,3 +219,47 @@ def test_files_of_pipelines_on_the_command_line(tmp_path):
     assert json.loads(done.stdout)["mean_log_density"] == pytest.approx(score, rel=1e-9)
     assert run(app, ["diagnose", path, rows, "--target", "count", "--exposure", "hours"]).exit_code == 0
     assert "StandardScaler, GPRegressor" in run(app, ["info", path]).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"steps": ["scale", "gp"]}, "steps must be pairs of a name and an estimator, got"),
+        ({"steps": [(1, StandardScaler()), ("gp", gp())]}, "steps must be pairs of a name and an estimator, got"),
+        ({"steps": [("gp", gp())], "memory": pl.LazyFrame({"a": [1]})}, "memory must be None, the name of a folder or"),
+    ],
+    ids=["words", "numbers", "memory"],
+)
+def test_steps_that_are_none(arguments, words):
+    X, y, _ = survey(20)
+    with pytest.raises(ValueError, match=words):
+        npvi.Pipeline(**arguments).fit(X, y)
+
+
+def test_a_memory_keeps_what_was_computed(tmp_path):
+    X, y, _ = survey(20)
+    steps = pipeline().steps
+    kept = npvi.Pipeline(steps, memory=str(tmp_path)).fit(X, y).predict(X)
+    np.testing.assert_array_equal(kept, pipeline().fit(X, y).predict(X))
+    assert list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        ({1, 2}, "X must be an array or a table"),
+        (np.ndarray, "X must be an array or a table"),
+        ([[1.0, 2.0], [3.0]], "X is no table: its rows differ in length"),
+        (np.full((3, 2), np.timedelta64(3, "D")), "X holds dates or durations, not numbers"),
+        (np.full((3, 2), 1j), "Complex data not supported: X"),
+        (np.full((3, 2), 1e200), "X has values beyond"),
+        (np.full((3, 2), object()), "X doesn't go through the step 'scale'"),
+        (pl.LazyFrame({"a": [1.0]}), "X is a LazyFrame"),
+    ],
+    ids=["set", "class", "ragged", "durations", "complex", "huge", "objects", "lazy"],
+)
+def test_rows_that_are_no_table(X, words):
+    model = pipeline().fit(*survey(20)[:2])
+    for ask in (model.predict_dist, lambda rows: model.log_score(rows, np.ones(3))):
+        with pytest.raises((TypeError, ValueError), match=words):
+            ask(X)

@@ -23,7 +23,10 @@ __all__ = [
     "LARGEST",
     "NOT_NEGATIVE",
     "POSITIVE",
+    "RATE",
+    "SCALE",
     "SHARE",
+    "SMALLEST",
     "Kind",
     "as_numbers",
     "check_choice",
@@ -43,8 +46,10 @@ __all__ = [
     "rows_text",
 ]
 
-#: squares of larger inputs overflow, and all distances would be infinite
+#: squares of larger numbers overflow: of inputs, all distances would be infinite
 LARGEST = 1e150
+#: squares of what is divided by a smaller one do
+SMALLEST = 1e-150
 
 _DATES = (np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
 
@@ -59,6 +64,10 @@ class Kind(NamedTuple):
 FINITE = Kind("a finite number", lambda value: -np.inf < value < np.inf)
 POSITIVE = Kind("a positive number", lambda value: 0.0 < value < np.inf)
 NOT_NEGATIVE = Kind("a finite number that isn't negative", lambda value: 0.0 <= value < np.inf)
+#: of learning; parameters have units in which 1 is a long way
+RATE = Kind("a positive number of at most 1e6", lambda value: 0.0 < value <= 1e6)
+#: whose square is a number, with room to multiply
+SCALE = Kind("a positive number from 1e-50 to 1e50", lambda value: 1e-50 <= value <= 1e50)
 SHARE = Kind("a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
 
 
@@ -282,7 +291,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 def check_finite(values: NDArray, name: str, largest: float = np.inf) -> None:
     """Raise where some of an array is NaN, infinite, or beyond ±`largest`."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # `largest` is infinite in half precision
         good = np.isfinite(values) if largest == np.inf else np.abs(values) <= largest
     rows = np.flatnonzero(~(good.all(axis=1) if good.ndim == 2 else np.atleast_1d(good)))
     if not len(rows):

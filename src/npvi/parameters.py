@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from npvi.checks import POSITIVE, Kind, as_numbers, check_number, is_number
+from npvi.checks import LARGEST, NOT_NEGATIVE, POSITIVE, SCALE, SMALLEST, Kind, as_numbers, check_number, is_number
 from npvi.runtime.lazy import jax, when_jax_is_there
 
 __all__ = [
@@ -29,7 +29,9 @@ __all__ = [
     "check_kinds",
     "check_mapping",
     "check_name",
+    "check_nugget",
     "check_positive",
+    "check_size",
     "fixed",
     "inside",
     "map_numbers",
@@ -174,7 +176,7 @@ def pc(
         raise ValueError("pc needs either below= (a length scale) or above= (the square root of a variance)")
     check_number(probability, "probability", _INSIDE_SHARE)
     name, given = ("below", below) if above is None else ("above", above)
-    limit = check_number(given, name, POSITIVE)
+    limit = check_number(given, name, SCALE)
     if value is not None:
         check_number(value, "value", POSITIVE)
     rate = -math.log(probability)
@@ -350,6 +352,32 @@ def check_positive(obj: Parametrised, name: str) -> None:
         raise ValueError(f"{type(obj).__name__}: {name} must be a positive number, got {value!r}")
     if values.size == 0 or not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"{type(obj).__name__}: {name} must be positive and finite, got {value!r}")
+    check_size(values, f"{type(obj).__name__}: {name}", POSITIVE_NUMBER)
+
+
+def check_size(values: NDArray[np.float64], name: str, domain: Interval) -> None:
+    """Raise ValueError where numbers inside `domain` are so large, or so close to an end at 0, that squares fail.
+
+    >>> check_size(np.array([1e-200]), "RBF: length_scale", POSITIVE_NUMBER)
+    Traceback (most recent call last):
+    ValueError: RBF: length_scale must be from 1e-150 to 1e+150, or squares are no numbers any more; got 1e-200
+    """
+    lowest = SMALLEST if domain.lower == 0.0 else -LARGEST
+    wrong = values[~((lowest <= values) & (values <= LARGEST))]
+    if wrong.size:
+        raise ValueError(
+            f"{name} must be from {lowest:g} to {LARGEST:g}, or squares are no numbers any more; got {wrong.flat[0]:g}"
+        )
+
+
+def check_nugget(nugget: Any) -> None:
+    """Raise ValueError where it is no finite number, negative, or so large that its square is none.
+
+    >>> check_nugget(-1.0)
+    Traceback (most recent call last):
+    ValueError: nugget must be a finite number that isn't negative, got -1.0
+    """
+    check_size(np.array(check_number(value_of(nugget), "nugget", NOT_NEGATIVE)), "nugget", REAL_NUMBER)
 
 
 class OwnParameters:
@@ -444,6 +472,7 @@ class OwnParameters:
                 advice = "" if isinstance(self.params[name], Parameter) else " (npvi.parameters.bounded allows others)"
                 allowed = "positive" if domain == POSITIVE_NUMBER else f"between {domain.lower:g} and {domain.upper:g}"
                 raise ValueError(f"{self._label}: {name} must be {allowed}, got {value!r}{advice}")
+            check_size(numbers, f"{self._label}: {name}", domain)
 
 
 def check_mapping(params: Any) -> Mapping[str, Any]:

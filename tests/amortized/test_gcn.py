@@ -416,7 +416,7 @@ def test_patience_and_a_checkpoint(tmp_path):
         ({"validation": 1.0}, "validation must be a share of the rows"),
         ({"optimizer": "newton"}, "optimizer must be one of 'adagrad'"),
         ({"optimizer": 3}, "optimizer must be one of 'adagrad'"),
-        ({"learning_rate": -1.0}, "learning_rate must be a positive number, got -1.0"),
+        ({"learning_rate": -1.0}, "learning_rate must be a positive number of at most 1e6, got -1.0"),
     ],
 )
 def test_settings_that_are_not_allowed(settings, message):

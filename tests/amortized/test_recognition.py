@@ -286,7 +286,7 @@ def test_a_recognizer_of_something_else(trained):
             model(network=trained).set_params(likelihood=likelihood).fit(X, y)
     with pytest.raises(RecognizerError, match="2 inputs, the model has 1"):
         model(network=trained).fit(X[:, :1], y)
-    with pytest.raises(RecognizerError, match="none for Laplace"):
+    with pytest.raises(RecognizerError, match="none for the likelihood Laplace"):
         model(network="pretrained").set_params(likelihood="laplace").fit(X, y)
     with pytest.raises(ValueError, match="needs no network"):
         npvi.fit_network(model().set_params(likelihood="gaussian"), X, y)
@@ -412,3 +412,18 @@ def test_streaming_bad_input(counts, tmp_path):
         run([counts], network="gcn")
     with pytest.raises(RecognizerError, match="trained for"):
         run([counts], network=pretrained(Gamma()))
+
+
+def test_what_a_recognizer_is_not_kept_in(trained):
+    for path in (3, np.nan, np.array(1.0)):
+        with pytest.raises(TypeError, match="path must be text or a path"):
+            trained.save(path)
+    for text in ("", np.empty((0, 2)), "nonsense"):
+        with pytest.raises(RecognizerError, match="text"):
+            Recognizer.from_text(text)
+
+
+def test_pretrained_networks_by_name():
+    assert repr(npvi.amortized.pretrained("poisson")) == repr(npvi.amortized.pretrained(Poisson()))
+    with pytest.raises(TypeError, match="expected a likelihood"):
+        npvi.amortized.pretrained(0)

@@ -138,3 +138,10 @@ def test_progress_is_reported(tmp_path, monkeypatch):
     with reporting(lambda stage, numbers: heard.append((stage, dict(numbers)))):
         list(Delimited(path, ["count"]))
     assert heard == [("reading long.csv", {"million_lines": 1e-4}), ("reading long.csv", {"million_lines": 2e-4})]
+
+
+@pytest.mark.parametrize("path", [0, 2.5, None, b"a"], ids=str)
+def test_what_is_no_path(path):
+    for read in (lambda: Delimited(path, ["a"]), lambda: FixedWidth(path, [(1, 4)], shortest=4)):
+        with pytest.raises(TypeError, match="the table must be text or a path"):
+            read()

@@ -384,6 +384,14 @@ def test_report(data, healthy):
     assert max(map(len, text.splitlines())) <= 120
 
 
+@pytest.mark.parametrize("name", ["a.xyz", "a.tar.gz"])
+def test_kinds_of_pictures_that_do_not_exist(healthy, tmp_path, name):
+    with pytest.raises(ValueError, match=r"path must end in one of \.png, \.pdf, \.svg"):
+        healthy.plot(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    healthy.plot(tmp_path / "upper.PNG")
+
+
 def test_plot(healthy, data, model, tmp_path):
     figure = healthy.plot()
     assert len(figure.axes) == 3

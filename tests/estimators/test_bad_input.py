@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import npvi
 from npvi import GPClassifier, GPRegressor
+from npvi.checks import LARGEST, check_finite
 from npvi.kernels import RBF, Matern32
 from npvi.likelihoods import Custom, LogNormal, Ordinal, Poisson
 from npvi.priors import NotPositiveDefiniteError
@@ -257,6 +258,7 @@ def test_sensible_scales_do_not_warn(X, y):
         ({"kernel": RBF(variance=0.0)}, ["RBF: variance must be positive and finite, got 0.0"]),
         ({"kernel": RBF([1.0, 2.0, 3.0])}, ["length_scale has 3 values, but the kernel sees 2 inputs"]),
         ({"order": np.zeros(N, dtype=int)}, ["order holds row 0 30 times", "permutation of 0, …, 29"]),
+        ({"order": [[1.0, 2.0], [3.0]]}, ["order is no list of numbers"]),
         ({"order": np.arange(N - 1)}, ["order has shape (29,) but X has 30 rows"]),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
@@ -372,6 +374,7 @@ def test_weights(X, y):
         (np.nan, r"sample_weight contains NaN or infinity in 1 of 30 rows \(rows 3\)"),
         (np.inf, "sample_weight contains NaN or infinity"),
         (1e160, r"sample_weight has values beyond ±1e\+50"),
+        (1e-300, r"sample_weight is below 1e-50 in 1 of 30 rows \(rows 3\): give 0"),
         (-1.0, r"Negative values in sample_weight in 1 of 30 rows \(rows 3\)"),
     ],
 )
@@ -622,7 +625,7 @@ def test_priors_that_are_none(prior):
     [
         (lambda: npvi.bounded(1.0, "a", 2.0), "lower must be a number"),
         (lambda: npvi.bounded(1.0, 0.0, np.nan), "upper must be a number"),
-        (lambda: npvi.pc(below="a"), "below must be a positive number, got 'a'"),
+        (lambda: npvi.pc(below="a"), "below must be a positive number from 1e-50 to 1e50, got 'a'"),
         (lambda: npvi.pc(above=1.0, probability="a"), "probability must be between 0 and 1, got 'a'"),
         (lambda: npvi.pc(-1.0, above=1.0), "value must be a positive number, got -1.0"),
     ],
@@ -742,3 +745,40 @@ def test_random_states_that_are_none(X, y, seed):
 def test_parameters_with_hundreds_of_digits(X, y):
     with pytest.raises(ValueError, match="length_scale must be a number, or a sequence of numbers"):
         unlearned(kernel=Matern32(10**400)).fit(X, y)
+
+
+def test_counts_that_are_not_told_apart(X, y, fitted):
+    with pytest.raises(ValueError, match=r"y: 30 of 30 rows are beyond ±1e\+16 .*whole numbers aren't told apart"):
+        fitted.predict_dist(X).log_prob(np.full(N, 1e30))
+    assert np.isfinite(fitted.predict_dist(X).log_prob(np.full(N, 1e16))).all()
+
+
+def test_responses_without_a_square_have_no_score(X, y, fitted):
+    responses = np.where(np.arange(N) == 3, 1e160, y)
+    varying = npvi.VaryingNoiseRegressor(model(likelihood="gaussian", max_iter=5), max_rounds=1)
+    with pytest.warns(UserWarning, match="predicts no better"):
+        varying.fit(X, y)
+    for estimator in (fitted, varying):
+        with pytest.raises(ValueError, match=r"y has values beyond ±1e\+140 in 1 of 30 rows"):
+            estimator.score(X, responses)
+
+
+def test_only_numbers_are_masked(X, fitted):
+    for values in (np.nan, None, np.full(N, np.inf)):
+        with pytest.raises(ValueError, match="values contains NaN or infinity"):
+            fitted.predict_dist(X).reach.mask(values)
+
+
+def test_half_precision(X, y):
+    half = X.astype(np.float16)  # in which the largest number allowed is infinite
+    np.testing.assert_array_equal(
+        unlearned().fit(half, y).predict(half), unlearned().fit(half.astype(float), y).predict(half.astype(float))
+    )
+    check_finite(half, "X", LARGEST)
+
+
+def test_weights_that_leave_no_posterior_are_named(X, y):
+    with pytest.raises(
+        NotPositiveDefiniteError, match=r"larger weights \(sample_weight\) or other parameters of the lik"
+    ):
+        unlearned().fit(X, y, sample_weight=1e-30)

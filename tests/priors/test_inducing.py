@@ -418,8 +418,10 @@ def test_no_more_points_than_there_are_places(how):
         (np.ones((3, 1)), r"inducing has shape \(3, 1\), but must have a row per inducing point and 2 columns"),
         (np.ones(2), r"inducing has shape \(2,\)"),
         (np.ones((0, 2)), r"inducing has shape \(0, 2\)"),
-        ([[1.0, np.nan]], "inducing contains NaN or infinity"),
-        ([["a", "b"]], "an array of numbers"),
+        ([[1.0, np.nan]], "Input inducing contains NaN or infinity"),
+        ([["a", "b"]], "inducing must be numbers, got text such as 'a'"),
+        ([[10**400, 1.0]], "inducing must be numbers"),
+        ([[1e200, 1.0]], r"inducing has values beyond ±1e\+150 in 1 of 1 rows"),
         (7, r"inducing has shape \(\)"),
     ],
 )

@@ -160,7 +160,7 @@ def test_too_smooth_a_kernel_names_the_two_closest_rows_of_a_neighbourhood():
     X = np.random.default_rng(0).uniform(size=(300, 2))
     graph = build_graph(X, 20)
     with pytest.raises(
-        NotPositiveDefiniteError, match=r"for example nugget=0\.0005, or choose a rougher kernel"
+        NotPositiveDefiniteError, match=r"for example nugget=0\.0005, or choose a smaller variance or a rougher"
     ) as error:
         NNGP(RBF(3.0, variance=5.0), 0.0, X[graph.order], graph)
     rows = re.search(r"rows (\d+) and (\d+) are only (\S+) apart", str(error.value))

@@ -57,6 +57,8 @@ def fit_network(
     from sklearn.base import clone
 
     settings = SiteNetwork(rounds=rounds, points=points, width=width, steps=steps, learning_rate=learning_rate)
+    if isinstance(estimator, type) or not (hasattr(estimator, "set_params") and hasattr(estimator, "fit")):
+        raise TypeError(f"estimator must be a GPRegressor or a GPClassifier, got {estimator!r}")
     model = clone(estimator).set_params(method="npvi-nn", network=settings, refine=0, solve="cg")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the recognised posterior")

@@ -118,7 +118,7 @@ def train_on(data: Data, stack: Stack, settings: SiteNetwork, seed: int) -> Reco
     Where nothing is said of rounds, it is trained without them and, should it miss the patches' optimum, with some.
     """
     X = stack.prior.X
-    points = len(X) if settings.points is None else settings.points
+    points = len(X) if settings.points is None else int(settings.points)
     # all patches together, because a small fit's time goes into what doesn't depend on its size
     rows = np.sort(np.concatenate(patches(stack.prior.kernel.coordinates(X), points)))
     progress.report("examples", points=len(rows))
@@ -138,15 +138,15 @@ def train_on(data: Data, stack: Stack, settings: SiteNetwork, seed: int) -> Reco
             [seen],
             n_inputs=X.shape[1],
             rounds=rounds,
-            width=settings.width,
-            epochs=-(-settings.steps // steps_of_an_epoch),
-            learning_rate=settings.learning_rate,
+            width=int(settings.width),
+            epochs=-(-int(settings.steps) // steps_of_an_epoch),
+            learning_rate=float(settings.learning_rate),
             seed=seed,
             report=lambda **numbers: progress.report("training", **numbers),
         )
 
     if settings.rounds is not None:
-        return trained(settings.rounds)
+        return trained(int(settings.rounds))
     recognizer = trained(0)
     part = replace(part, coarse=True)
     found = recognised(recognizer, part, prior, SolverLog())

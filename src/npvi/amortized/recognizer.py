@@ -17,7 +17,7 @@ import numpy as np
 from npvi.amortized.guess import FEATURES
 from npvi.amortized.perceptron import Layers, apply
 from npvi.checks import check_path
-from npvi.likelihoods import Gaussian, Likelihood, LogNormal
+from npvi.likelihoods import Gaussian, Likelihood, LogNormal, as_likelihood
 from npvi.runtime.archive import ArchiveError, Kind, read_archive, write_archive
 from npvi.runtime.fields import anything, each, items, maybe, number, record, text, whole
 from npvi.runtime.files import UnwritableError, replacing
@@ -115,6 +115,7 @@ class Recognizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, a few kilobytes; `Recognizer.load` reads it back."""
+        check_path(path)
         try:
             with replacing(path) as file:
                 self._write(file)
@@ -130,11 +131,13 @@ class Recognizer:
     @classmethod
     def from_text(cls, text: str) -> Recognizer:
         """Read what `to_text` made."""
+        if not isinstance(text, str):
+            raise RecognizerError(f"text must be what to_text made, got {text!r}")
         try:
             content = base64.b64decode(text, validate=True)
         except (TypeError, ValueError) as error:
-            raise RecognizerError(f"the recognizer isn't text of to_text ({error})") from error
-        return cls._read(io.BytesIO(content), "the recognizer")
+            raise RecognizerError(f"the text isn't that of a recognizer ({error})") from error
+        return cls._read(io.BytesIO(content), "the text")
 
     def _write(self, file: BinaryIO) -> None:
         about = {
@@ -210,17 +213,17 @@ def exact_sites(likelihood: Likelihood) -> bool:
     return type(likelihood) in (Gaussian, LogNormal)
 
 
-def pretrained(likelihood: Likelihood) -> Recognizer:
-    """The network that comes with the package for this noise, trained on simulations only."""
-    name = type(likelihood).__name__
+def pretrained(likelihood: str | Likelihood) -> Recognizer:
+    """The network that comes with the package for this noise, which may be named; trained on simulations only."""
+    name = type(as_likelihood(likelihood)).__name__
     file = resources.files("npvi.amortized") / "pretrained" / f"{name.lower()}.network"
     if not file.is_file():
         have = sorted(
             f.name.removesuffix(".network") for f in (resources.files("npvi.amortized") / "pretrained").iterdir()
         )
         raise RecognizerError(
-            f'network="pretrained": there is none for {name} noise (but for {", ".join(have)}); leave network out to '
-            "train one on the data, or train one with npvi.fit_network_on_simulations"
+            f'network="pretrained": there is none for the likelihood {name} (but for {", ".join(have)}); leave network '
+            "out to train one on the data, or train one with npvi.fit_network_on_simulations"
         )
     with resources.as_file(file) as path:
         return Recognizer.load(path)

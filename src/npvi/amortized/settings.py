@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from numbers import Integral
 
-from npvi.checks import POSITIVE, check_number
+from npvi.checks import RATE, check_number
 from npvi.parameters import Parametrised
 
 __all__ = ["SiteNetwork"]
+
+#: what has an end: each round is a solve, and a network of 1,000 × 1,000 weights is far too large already
+_COUNTS = {"rounds": (0, 100), "points": (2, 2**31), "width": (1, 1000), "steps": (1, 2**31)}
 
 
 class SiteNetwork(Parametrised):
@@ -53,10 +56,10 @@ class SiteNetwork(Parametrised):
 
     def validate(self) -> None:
         """Raise ValueError where a setting is not allowed."""
-        for name, least in (("rounds", 0), ("points", 2), ("width", 1), ("steps", 1)):
+        for name, (least, most) in _COUNTS.items():
             value = getattr(self, name)
             if value is None and name in ("rounds", "points"):
                 continue
-            if not (isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least):
-                raise ValueError(f"{name} must be a whole number from {least}, got {value!r}")
-        check_number(self.learning_rate, "learning_rate", POSITIVE)
+            if not (isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most):
+                raise ValueError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+        check_number(self.learning_rate, "learning_rate", RATE)

@@ -25,11 +25,9 @@ from numpy.typing import NDArray
 from npvi.amortized.recognition import recognised
 from npvi.amortized.recognizer import Recognizer, exact_sites, pretrained
 from npvi.checks import (
-    NOT_NEGATIVE,
     as_numbers,
     check_count,
     check_jobs,
-    check_number,
     check_path,
     generator,
     refuse_masked,
@@ -40,6 +38,7 @@ from npvi.inference import Data, SparseFactors
 from npvi.kernels import Kernel, as_kernel
 from npvi.learning.space import unwrapped
 from npvi.likelihoods import Likelihood, as_likelihood
+from npvi.parameters import check_nugget
 from npvi.priors import NNGP
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
@@ -99,6 +98,7 @@ def stream_posterior(
     >>> len(parts), sum(map(len, parts))
     (4, 2000)
     """
+    refuse_masked(inputs, "inputs")
     names = [inputs] if isinstance(inputs, str) else inputs
     names = _check_names(list(names) if np.iterable(names) else [names], "inputs")
     _check_names([target], "target")
@@ -109,7 +109,7 @@ def stream_posterior(
     noise, _ = unwrapped(as_likelihood(likelihood), "likelihood")
     covariance.validate(len(names))
     noise.validate()
-    check_number(nugget, "nugget", NOT_NEGATIVE)
+    check_nugget(nugget)
     check_count(n_neighbors, "n_neighbors")
     if check_count(tile, "tile") < 10 * n_neighbors:
         raise ValueError(f"tile must have at least ten times n_neighbors rows, {10 * n_neighbors}; got {tile}")
@@ -233,7 +233,10 @@ def _numeric(table: nw.DataFrame, columns: list[str]) -> pd.DataFrame:
 def _check_columns(wanted: list[str], have: list[str], where: str) -> None:
     missing = [name for name in wanted if name not in have]
     if missing:
-        raise ValueError(f"{where} has no column {', '.join(missing)}; it has {', '.join(map(str, have))}")
+        raise ValueError(
+            f"{where} has no column {', '.join(missing)}; it has {', '.join(map(str, have))}: see "
+            "target, inputs, exposure and trials"
+        )
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import check_path
 from npvi.datasets.text import PathLike
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def read_nightlight(
             raise ValueError(f"{name} must be west, north, east, south with west < east and south < north, got {edges}")
     if min(shape) < 1:
         raise ValueError(f"shape must be two positive numbers, rows and columns, got {shape}")
+    check_path(image, "image")
     grey = _read_grey(Path(image))
     height, width = grey.shape
     # counted downwards, latitudes grow as longitudes do to the right

@@ -16,6 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from npvi.checks import check_path
 from npvi.runtime.progress import report
 
 __all__ = ["BrokenFileError", "Delimited", "FixedWidth", "PathLike"]
@@ -133,6 +134,7 @@ class Delimited(_Lines):
     def __init__(
         self, path: PathLike, columns: Sequence[str], separator: Literal[",", "\t"] = ",", lone_key: bool = False
     ) -> None:
+        check_path(path, "the table")
         self.path, self.line = Path(path), 1
         self._columns, self._separator, self._lone_key = columns, separator, lone_key
 
@@ -199,6 +201,7 @@ class FixedWidth(_Lines):
     """
 
     def __init__(self, path: PathLike, places: Sequence[tuple[int, int]], shortest: int) -> None:
+        check_path(path, "the table")
         self.path, self.line = Path(path), 1
         self._slices = [slice(first - 1, last) for first, last in places]
         self._shortest = shortest

@@ -84,12 +84,13 @@ class Diagnosis:
         matplotlib.figure.Figure
         """
         check_path(path, optional=True)
-        from npvi.diagnostics.picture import draw
+        from npvi.diagnostics.picture import draw, format_of
 
+        kind = None if path is None else format_of(path)
         figure = draw(self)
         if path is not None:
             with replacing(path) as file:
-                figure.savefig(file, format=Path(path).suffix[1:] or "png")
+                figure.savefig(file, format=kind)
         return figure
 
 

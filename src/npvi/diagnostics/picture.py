@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from npvi.diagnostics.diagnosis import Diagnosis
 
-__all__ = ["draw"]
+__all__ = ["draw", "format_of"]
 
 _INK, _SOFT, _ALERT = "#1f5a8c", "#c9d8e6", "#b5402a"
 
@@ -37,6 +38,24 @@ def draw(found: Diagnosis) -> Any:
     if sentences:
         figure.text(0.012, (foot - 0.1) / height, "\n".join(sentences), va="top", color=_ALERT, fontsize=10)
     return figure
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The kind of picture that a file's name asks for; PNG where it ends in nothing.
+
+    >>> format_of("a.xyz")
+    Traceback (most recent call last):
+    ValueError: path must end in one of .png, .pdf, .svg and the like, or in nothing for a PNG; got 'a.xyz'
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    kind = os.path.splitext(os.fspath(path))[1][1:].lower() or "png"
+    if kind not in kinds:
+        raise ValueError(
+            f"path must end in one of .png, .pdf, .svg and the like, or in nothing for a PNG; got {os.fspath(path)!r}"
+        )
+    return kind
 
 
 def _draw_coverage(axis: Any, found: Diagnosis) -> None:

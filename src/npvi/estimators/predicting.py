@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from npvi.checks import as_numbers, check_flag
+from npvi.checks import LARGEST, as_numbers, check_finite, check_flag
 from npvi.estimators import validation
 from npvi.likelihoods import Likelihood
 from npvi.predictive import Predictive
@@ -47,6 +47,7 @@ def r_squared(y: Any, mean: NDArray[np.float64], sample_weight: Any) -> float:
     seen = as_numbers(validation.check_column(y, "y"), "y")
     if len(seen) != len(mean):
         raise ValueError(f"y must have one number per row, {len(mean)} in all; got {len(seen)}")
+    check_finite(seen, "y", LARGEST / 1e10)  # a sum of their squares is a number too
     return float(r2_score(seen, mean, sample_weight=validation.check_weights(sample_weight, mean)))
 
 

@@ -93,6 +93,12 @@ def check_weights(sample_weight: Any, X: NDArray[np.float64]) -> NDArray[np.floa
             f"Negative values in sample_weight in {len(negative)} of {len(X)} {rows_text(negative)}: a weight says how "
             "much a row counts"
         )
+    small = np.flatnonzero((weight > 0.0) & (weight < 1.0 / _LARGEST_WEIGHT))
+    if len(small):
+        raise ValueError(
+            f"sample_weight is below {1.0 / _LARGEST_WEIGHT:g} in {len(small)} of {len(X)} {rows_text(small)}: give 0 "
+            "to rows that don't count, or multiply all weights"
+        )
     if not weight.any():
         raise ValueError("Sample weights must contain at least one non-zero number: sample_weight is 0 in all rows")
     return weight

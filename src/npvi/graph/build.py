@@ -70,7 +70,7 @@ def build_graph(
     k = min(check_count(n_neighbors, "n_neighbors"), len(points) - 1)
     check_choice(rule, "rule", RULES)
     seed = check_seed(seed)
-    named = isinstance(order, str) or np.ndim(order) == 0
+    named = isinstance(order, str) or not np.iterable(order)
     if named:
         check_choice(order, "order", ORDERS, ", or an array with the row at each position")
     else:

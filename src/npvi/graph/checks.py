@@ -26,7 +26,10 @@ def check_points(X: ArrayLike, name: str, allow_empty: bool = False) -> np.ndarr
 
 def check_permutation(order: ArrayLike, n: int) -> np.ndarray:
     """An array that holds each of 0, …, n-1 once, as int64."""
-    array = np.asarray(order)
+    try:
+        array = np.asarray(order)
+    except ValueError:
+        raise ValueError("order is no list of numbers: its rows differ in length") from None
     if array.dtype.kind not in "ui":
         raise TypeError(f"order is an array of {array.dtype} but must hold integers: the row at each position")
     if array.shape != (n,):

@@ -140,7 +140,11 @@ class Problem:
         if state is None and given_start is not None:  # it goes with other hyper-parameters, too different ones
             return self.initial(None)
         if state is None:  # P + W is positive definite for w ≥ 0, but in rounded numbers it may not be
-            raise NotPositiveDefiniteError("the posterior's precision has no usable factor: try a larger nugget")
+            weights = "" if self.data.weight is None else ", larger weights (sample_weight)"
+            raise NotPositiveDefiniteError(
+                "the posterior's precision has no usable factor: try a larger nugget, a smaller variance of the kernel"
+                f"{weights} or other parameters of the likelihood, {self.data.likelihood!r}"
+            )
         return state
 
     def _started(self, start: Start) -> State | None:

@@ -192,7 +192,10 @@ class _Problem:
         mean = mean + self._mean_step(mean, expected, [solver.factor() for solver in solvers])
         state = self._state(mean, self._covariances(expected.precision, solvers))
         if state is None:
-            raise NotPositiveDefiniteError("the posterior's precision has no usable factor: try a larger nugget")
+            raise NotPositiveDefiniteError(
+                "the posterior's precision has no usable factor: try a larger nugget, or a smaller variance of the "
+                "kernel"
+            )
         return state
 
     def expectations(self, mean: Columns, variance: Columns) -> _Expected:

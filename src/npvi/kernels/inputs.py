@@ -54,7 +54,7 @@ class Subset(Kernel):
         # already is kept as it is: scikit-learn's clone insists on getting back the very object that it
         # passed.
         if not isinstance(columns, tuple):
-            given: Any = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else columns
+            given: Any = [columns] if isinstance(columns, str) or not np.iterable(columns) else columns
             columns = tuple(column.item() if isinstance(column, np.generic) else column for column in given)
         self._columns: tuple[int | str, ...] = columns
 
@@ -68,7 +68,7 @@ class Subset(Kernel):
         named = [column for column in self.columns if isinstance(column, str)]
         if named:
             raise ValueError(
-                f"Subset: there is no column {named[0]!r}, because the inputs have no names; give numbers, or fit a "
+                f"Subset: columns: there is no {named[0]!r}, because the inputs have no names; give numbers, or fit a "
                 "DataFrame"
             )
         try:
@@ -83,7 +83,7 @@ class Subset(Kernel):
         unknown = [column for column in self.columns if isinstance(column, str) and column not in known]
         if unknown:
             raise ValueError(
-                f"Subset: there is no column {unknown[0]!r} among the inputs of the kernel, which are "
+                f"Subset: columns: there is no {unknown[0]!r} among the inputs of the kernel, which are "
                 f"{', '.join(known)}"
             )
         columns = tuple(known[column] if isinstance(column, str) else column for column in self.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, Parametrised, PenalisedComplexity, inside
 
@@ -43,13 +43,24 @@ def unwrapped(obj: Parametrised, prefix: str) -> tuple[Any, dict[str, Parameter]
     for name, value in obj.get_params(deep=False).items():
         if isinstance(value, Parameter):
             said[f"{prefix}__{name}"] = value
-            plain[name] = inside(value)
+            value = inside(value)
         elif isinstance(value, Parametrised):
-            plain[name], more = unwrapped(value, f"{prefix}__{name}")
+            value, more = unwrapped(value, f"{prefix}__{name}")
             said.update(more)
-        elif name not in obj.static and np.asarray(value).dtype == object:  # whole numbers beyond 64 bits
-            plain[name] = np.asarray(value, dtype=np.float64).tolist()
-    return (obj.replace(**plain) if plain else clone(obj)), said
+        if name not in obj.static and not isinstance(value, Parametrised):
+            value = _plain_numbers(value)
+        # what can change is the copy's own; not everything can be copied, and `validate` refuses the rest
+        plain[name] = copy.copy(value) if isinstance(value, list | np.ndarray) else value
+    return obj.replace(**plain), said
+
+
+def _plain_numbers(value: Any) -> Any:
+    """The same number or numbers, as JAX takes them: no column of a table, and no whole ones beyond 64 bits, which
+    NumPy takes for objects."""
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    array = np.asarray(value)
+    return array.astype(np.float64).tolist() if array.dtype == object else value
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
-from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised, check_positive, numbers_in
+from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised, check_positive, check_size, numbers_in
 from npvi.runtime.arrays import Array, Number
 from npvi.runtime.lazy import jax
 
@@ -21,6 +21,8 @@ __all__ = ["Likelihood"]
 
 #: how large a response may be: sums of squares over many rows must stay numbers
 _LARGEST = 1e120
+#: beyond, float64 has even numbers only, and log p(y | f), a difference of large numbers, has no digits
+_LARGEST_COUNT = 1e16
 
 
 class Likelihood(Parametrised):
@@ -221,11 +223,13 @@ class Likelihood(Parametrised):
                 f"{name}: {len(outside)} of {len(y)} rows cannot be {type(self).__name__} ({some}); "
                 f"allowed: {self.support.description}"
             )
-        large = np.flatnonzero(np.abs(y) > _LARGEST)
+        limit = _LARGEST_COUNT if self.support.discrete else _LARGEST
+        large = np.flatnonzero(np.abs(y) > limit)
         if len(large):
+            why = "whole numbers aren't told apart" if self.support.discrete else "squares are no numbers any more"
             raise ValueError(
-                f"{name}: {len(large)} of {len(y)} rows are beyond ±{_LARGEST:g} (row {large[0]}: {y[large[0]]:g}), "
-                f"where squares are no numbers any more: divide {name} by its typical size"
+                f"{name}: {len(large)} of {len(y)} rows are beyond ±{limit:g} (row {large[0]}: {y[large[0]]:g}), "
+                f"where {why}: divide {name} by its typical size"
             )
         return y
 
@@ -256,7 +260,7 @@ class Likelihood(Parametrised):
                     f"{name} must be {what}, but {len(wrong)} of {n} rows are not "
                     f"(first: row {wrong[0]}, {checked[name][wrong[0]]})"
                 )
-            check_finite(checked[name], name, _LARGEST)
+            check_finite(checked[name], name, _LARGEST_COUNT if allowed.discrete else _LARGEST)
         if y is not None:
             self.check_together(y, checked)
         return checked
@@ -286,5 +290,6 @@ def _check_domain(obj: Parametrised, name: str, domain: Interval) -> None:
     )
     if domain.increasing and values is not None:
         good = good and values.ndim == 1 and np.all(np.diff(values) > 0)
-    if not good:
+    if values is None or not good:
         raise ValueError(f"{type(obj).__name__}: {name} must be {allowed}, got {value!r}")
+    check_size(values, f"{type(obj).__name__}: {name}", domain)

@@ -5,7 +5,7 @@ from npvi.model.fitting import fit
 from npvi.model.inferring import ScaleWarning
 from npvi.model.linear_part import LinearPart
 from npvi.model.predicting import Latent, latent_at, predict, predict_alone
-from npvi.model.spec import Spec, check_nugget, check_settings, plain_parts, spec_of
+from npvi.model.spec import Spec, check_settings, plain_parts, spec_of
 from npvi.model.updating import update
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "LinearPart",
     "ScaleWarning",
     "Spec",
-    "check_nugget",
     "check_settings",
     "fit",
     "latent_at",

@@ -135,7 +135,7 @@ def _warn_about_scale(prior: NNGP, rng: np.random.Generator) -> None:
     far = (prior.X[a] != prior.X[b]).any(axis=1)
     if far.any():
         a, b = a[far], b[far]
-        correlation = evaluate(prior.kernel, prior.X[a], prior.X[b]) / np.sqrt(total[a] * total[b])
+        correlation = evaluate(prior.kernel, prior.X[a], prior.X[b]) / (np.sqrt(total[a]) * np.sqrt(total[b]))
         if correlation.min() > 0.9999:
             warn(
                 "the kernel makes all points equal: even distant points are perfectly correlated, so the fitted "
@@ -160,10 +160,11 @@ def infer(spec: Spec, prior: Any, data: Data, stack: Stack, start: Start | None,
             raise UnusablePosteriorError(
                 f"stochastic gradients led to no usable posterior: {wrong}. Take a smaller learning_rate"
             )
+        weights = "" if data.weight is None else "weights (sample_weight) too small, "
         raise UnusablePosteriorError(
             f"the fit has no usable posterior: {wrong}. Nugget and variance of the kernel may be too large for the "
-            f"likelihood ({data.likelihood!r}), or responses too far apart: give smaller ones, divide y by its typical "
-            "size (and counts by an exposure), or take another likelihood or link"
+            f"likelihood ({data.likelihood!r}), {weights}or responses too far apart: give smaller ones, divide "
+            "y by its typical size (and counts by an exposure), or take another likelihood or link"
         )
     return found
 

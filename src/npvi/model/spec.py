@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.checks import NOT_NEGATIVE, POSITIVE, Kind, check_choice, check_count, check_flag, check_jobs, check_number
+from npvi.checks import POSITIVE, SCALE, check_choice, check_count, check_flag, check_jobs, check_number
 from npvi.graph.build import ORDERS, RULES
 from npvi.inference import FAMILIES, Data
 from npvi.inference.stochastic import SGD
@@ -18,14 +18,12 @@ from npvi.learning.space import unwrapped
 from npvi.likelihoods import Likelihood
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.model.linear_part import columns_of
-from npvi.parameters import Parameter, inside, value_of
+from npvi.parameters import Parameter, check_nugget, inside
 from npvi.priors.low_rank.inducing import WAYS
 from npvi.priors.structure import LOW_RANK
 
-__all__ = ["Spec", "check_nugget", "check_settings", "plain_parts", "spec_of"]
+__all__ = ["Spec", "check_settings", "plain_parts", "spec_of"]
 
-#: whose square is a number, with room to multiply
-_SCALE = Kind("a positive number from 1e-50 to 1e50", lambda value: 1e-50 <= value <= 1e50)
 _CHOICES = {
     "mean": ("zero", "constant", "linear"),
     "method": tuple(FAMILIES),
@@ -162,9 +160,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     scale = settings["coefficient_scale"]
     named = scale is None or (isinstance(scale, str) and scale == "weak")
     if not named:
-        check_number(
-            scale, "coefficient_scale", _SCALE, "'weak', a number from 1e-50 to 1e50, or None for a flat prior"
-        )
+        check_number(scale, "coefficient_scale", SCALE, "'weak', a number from 1e-50 to 1e50, or None for a flat prior")
     check_number(settings["tol"], "tol", POSITIVE)
     check_jobs(settings["n_jobs"])
     check_flag(settings["verbose"], "verbose")
@@ -197,16 +193,6 @@ def _check_optimizer(optimizer: Any, method: str) -> None:
         check_choice(optimizer, "optimizer", ("closed", "sgd"), ", or an npvi.SGD")
     if optimizer != "closed" and method != "npvi":
         raise ValueError(f"optimizer={optimizer!r} goes with method='npvi'; got method={method!r}")
-
-
-def check_nugget(nugget: Any) -> None:
-    """Raise ValueError where it is no finite number, or negative.
-
-    >>> check_nugget(-1.0)
-    Traceback (most recent call last):
-    ValueError: nugget must be a finite number that isn't negative, got -1.0
-    """
-    check_number(value_of(nugget), "nugget", NOT_NEGATIVE)
 
 
 def plain_parts(

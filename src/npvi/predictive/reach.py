@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.checks import as_numbers
+from npvi.checks import as_numbers, check_finite
 from npvi.kernels import diagonal
 from npvi.runtime.parallel import threads
 
@@ -58,6 +58,7 @@ class Reach:
     def mask(self, values: Any) -> NDArray[np.float64]:
         """Values of the rows, such as means for a map, with NaN where they are `beyond` the data."""
         values = as_numbers(values, "values")
+        check_finite(values, "values")
         if values.ndim and values.shape[-1] != len(self.distance):
             raise ValueError(f"values must have one number per row, {len(self.distance)}; got shape {values.shape}")
         return np.where(self.beyond, np.nan, values)

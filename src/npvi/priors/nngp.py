@@ -215,7 +215,7 @@ class NNGP:
         return NotPositiveDefiniteError(
             f"the kernel matrix of a point and its neighbours isn't positive definite ({len(positions)} of "
             f"{self.graph.n_points} points; {where} and the nugget is {self.nugget:.3g}): {asked} nugget, for example "
-            f"nugget={enough:.3g}, or choose a rougher kernel",
+            f"nugget={enough:.3g}, or choose a smaller variance or a rougher kernel",
             rows,
         )
 

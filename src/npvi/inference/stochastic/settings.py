@@ -6,7 +6,7 @@ import os
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from npvi.checks import POSITIVE, Kind, check_number, check_path
+from npvi.checks import RATE, Kind, check_number, check_path
 from npvi.parameters import Parametrised
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class GradientSettings(Parametrised):
             raise ValueError(f"optimizer must be one of {names}, or an optimiser of optax; got {self.optimizer!r}")
         rate = self.learning_rate
         if known and not self._left_out("learning_rate"):
-            check_number(rate, "learning_rate", POSITIVE)
+            check_number(rate, "learning_rate", RATE)
         for name in ("batch_size", "epochs", "samples", "patience"):
             value = getattr(self, name)
             if not (self._left_out(name) or is_count(value)):
@@ -91,7 +91,7 @@ class GradientSettings(Parametrised):
             return self.optimizer
         from npvi.runtime.training import named_optimizer  # a slow import
 
-        return named_optimizer(self.optimizer, self._rate, steps if self._decays else None)
+        return named_optimizer(self.optimizer, float(self._rate), steps if self._decays else None)
 
     @property
     def _rate(self) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
-from npvi.checks import is_number
 from npvi.kernels.stationary import Stationary, safe_sqrt
 from npvi.runtime.lazy import jax, jnp
 
@@ -119,7 +119,7 @@ class Matern(Stationary, name="matern", about="smoothness learned"):
 
     def validate(self, n_inputs: int) -> None:
         super().validate(n_inputs)
-        if self.smoothness is not None and not (is_number(self.smoothness) and self.smoothness in SMOOTHNESS):
+        if self.smoothness is not None and not (isinstance(self.smoothness, Real) and self.smoothness in SMOOTHNESS):
             choices = ", ".join(map(str, SMOOTHNESS))
             raise ValueError(f"Matern: smoothness must be one of {choices}, or None; got {self.smoothness!r}")
 

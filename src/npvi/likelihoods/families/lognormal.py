@@ -16,6 +16,9 @@ from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["LogNormal"]
 
+#: exp(−f) may be as large as the mean's other factor, exp(variance/2)
+_LARGEST_VARIANCE = 700.0
+
 
 class LogNormal(Likelihood, name="lognormal", about="positive numbers"):
     """Log-normal noise, log y ~ N(f, variance): positive responses with errors in proportion.
@@ -45,6 +48,14 @@ class LogNormal(Likelihood, name="lognormal", about="positive numbers"):
 
     def __init__(self, variance: float = 0.01) -> None:
         self.variance = variance
+
+    def validate(self) -> None:
+        super().validate()
+        if self.variance > _LARGEST_VARIANCE:
+            raise ValueError(
+                f"LogNormal: variance must be at most {_LARGEST_VARIANCE:g}, or the mean exp(f + variance/2) is no "
+                f"number; it is that of log y, got {self.variance!r}"
+            )
 
     def log_prob(self, y: jax.Array, f: jax.Array, *, noise_variance: Any = 0.0, **row: jax.Array) -> jax.Array:
         log_y, total = jnp.log(y), self.variance + noise_variance

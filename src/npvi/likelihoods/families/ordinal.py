@@ -10,7 +10,7 @@ from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.support import Support
-from npvi.parameters import Interval
+from npvi.parameters import Interval, numbers_in, value_of
 from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp, log_ndtr, ndtr
 
@@ -51,7 +51,8 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
 
     @property
     def support(self) -> Support:
-        last = len(np.atleast_1d(self.cuts))
+        cuts = numbers_in(value_of(self.cuts))
+        last = 0 if cuts is None else cuts.size  # `validate` has a word on cuts that are no numbers
         words = f"whole numbers from 0 to {last}, one category more than there are cuts"
         return Support("ordinal", words, lower=0.0, upper=float(last), discrete=True)
 

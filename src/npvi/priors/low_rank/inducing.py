@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 
+from npvi.checks import LARGEST, as_numbers, check_finite
 from npvi.kernels import Kernel
 
 __all__ = ["WAYS", "choose_inducing"]
@@ -84,15 +85,11 @@ def _different(X: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _given(points: Any, n_inputs: int) -> NDArray[np.float64]:
-    try:
-        points = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"inducing must be 'kmeans', 'random' or an array of numbers; got {points!r}") from None
+    points = as_numbers(points, "inducing")
     if points.ndim != 2 or points.shape[1] != n_inputs or not len(points):
         raise ValueError(
             f"inducing has shape {points.shape}, but must have a row per inducing point and {n_inputs} columns, one "
             "per input of the process"
         )
-    if not np.isfinite(points).all():
-        raise ValueError("inducing contains NaN or infinity: leave out those points")
+    check_finite(points, "inducing", LARGEST)
     return _different(points)

@@ -78,6 +78,17 @@ class Dense:
         values, vectors = self._spectrum
         return vectors @ (np.sqrt(values)[:, None] * rng.standard_normal((self.size, n)))
 
+    def gradient(
+        self, slope: NDArray[np.float64], functions: NDArray[np.float64], factor: DenseFactor | None = None
+    ) -> float:
+        """∂/∂θ of E log p(z), `slope` being ∂P/∂θ: for E zzᵀ = `factor`⁻¹ + functions functionsᵀ."""
+        values, vectors = self._spectrum
+        proper = vectors[:, values > 0.0] / np.sqrt(values[values > 0.0])
+        found = np.sum(proper * (slope @ proper)) - np.sum(functions * (slope @ functions))
+        if factor is not None:
+            found -= np.sum(factor.inverse_root * (slope @ factor.inverse_root))
+        return 0.5 * float(found)
+
     def factor(self, site_precision: Vector) -> DenseFactor | None:
         """Of P + AᵀWA; None where w < 0 leaves none, or nothing is known of a direction."""
         return dense_factor(self.precision + self.information(site_precision))

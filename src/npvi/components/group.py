@@ -23,7 +23,7 @@ class BlockFactor:
 
     Attributes
     ----------
-    inverse_root : R⁻¹, lower triangular blocks, shape (levels, d, d).
+    inverse_root : R⁻¹, triangular blocks, shape (levels, d, d).
     """
 
     inverse_root: Blocks
@@ -146,6 +146,14 @@ class Group:
     def within_rows(self, factor: BlockFactor) -> Vector:
         """The diagonal of A (P + AᵀWA)⁻¹ Aᵀ, shape (rows,)."""
         return np.einsum("ij,ijk,ik->i", self.weight, factor.inverse[self.at], self.weight)
+
+    def gradient(self, functions: NDArray[np.float64], factor: BlockFactor | None = None) -> NDArray[np.float64]:
+        """∂/∂Q⁻¹ of E log p(z), shape (d, d), each entry by itself: for E zzᵀ = `factor`⁻¹ + functions functionsᵀ."""
+        by_level = functions.reshape(self.levels, self.width, functions.shape[1])
+        moment = np.einsum("ljr,lkr->jk", by_level, by_level)
+        if factor is not None:
+            moment += factor.inverse.sum(axis=0)
+        return 0.5 * (self.precision @ moment @ self.precision - self.levels * self.precision)
 
     def covariances(self, factor: BlockFactor) -> Blocks:
         """The blocks of (P + AᵀWA)⁻¹."""

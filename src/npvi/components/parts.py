@@ -16,7 +16,7 @@ their Schur complement found column by column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,10 +28,11 @@ from scipy import linalg
 
 from npvi.components.base import Component
 from npvi.components.dense import Dense
-from npvi.components.group import Group
+from npvi.components.group import BlockFactor, Group
+from npvi.components.process import Process
 from npvi.linalg import DenseFactor, conjugate_gradients, dense_factor, inverse_root, solve_columns
 
-__all__ = ["LogDeterminant", "Parts", "PartsPrecision", "Variances"]
+__all__ = ["LogDeterminant", "Moments", "Parts", "PartsPrecision", "Variances"]
 
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
@@ -44,7 +45,7 @@ _FEW = 64
 _PROBES, _DRAWS, _TOLERANCE = 16, 64, 1e-3
 #: columns that are solved for at a time
 _TOGETHER = 32
-_MOST_STEPS = 1000
+_MOST_STEPS, _MOST_ROOT = 1000, 100
 
 
 class Variances(NamedTuple):
@@ -60,6 +61,19 @@ class Variances(NamedTuple):
     predictor: Vector
     parts: list[Vector]
     numbers: list[Vector]
+
+
+class Moments(NamedTuple):
+    """The posterior covariance of a part, (R Rᵀ)⁻¹ + C Cᵀ.
+
+    Attributes
+    ----------
+    factor : R, given the other parts; None where all is in the columns.
+    columns : C, shape (size, any).
+    """
+
+    factor: Any
+    columns: Columns
 
 
 class LogDeterminant(NamedTuple):
@@ -213,15 +227,23 @@ class PartsPrecision:
         return out
 
     def draws(self, rng: np.random.Generator, n: int, tolerance: float = 1e-4) -> Columns:
-        """Draws of N(0, Λ⁻¹), shape (size, n): Λ⁻¹(P^½ε + AᵀW^½ε'), for w ≥ 0."""
+        """Draws of N(0, Λ⁻¹), shape (size, n): for w ≥ 0 Λ⁻¹(P^½ε + AᵀW^½ε')."""
         if self._is_dense:
             return self._dense.half_transpose(rng.standard_normal((self.parts.size, n)))
-        found = [self.solve(self._noise(rng, len(some)), tolerance) for some in _batches(n)]
+        found = [self._drawn(rng, len(some), tolerance) for some in _batches(n)]
         return np.concatenate(found, axis=1)
 
-    def _noise(self, rng: np.random.Generator, n: int) -> Columns:
-        rows = np.sqrt(self.site_precision)[:, None] * rng.standard_normal((len(self.site_precision), n))
-        return self.parts.precision_noise(rng, n) + self.parts.transpose_times(rows)
+    def _drawn(self, rng: np.random.Generator, n: int, tolerance: float) -> Columns:
+        inner = np.zeros((self.parts.size, n))
+        if self.parts.few is not None:
+            last = self._reduced.factor.half_transpose(rng.standard_normal((self.parts.few.size, n)))
+            inner[self._n_rest :] = last
+            inner[: self._n_rest] = -self._reduced.held @ last
+        if self._rest is not None:
+            inner[: self._n_rest] += self._rest.draws(rng, n, tolerance)
+        out = np.empty_like(inner)
+        out[self._inner] = inner
+        return out
 
     def determinant(self, rng: np.random.Generator, probes: int = _PROBES) -> LogDeterminant:
         """log |Λ|, by the parts' factors and what random vectors tell of the rest."""
@@ -248,15 +270,36 @@ class PartsPrecision:
             predictor, found_rows, found_numbers = rest.variances(rng, draws)
             rows, numbers = dict(zip(self.parts.apart, found_rows)), dict(zip(self.parts.apart, found_numbers))
         if self.parts.few is not None:
-            root = np.empty((self.parts.size, self.parts.few.size))
-            root[self._inner] = np.concatenate([-self._reduced.held, np.eye(self.parts.few.size)])
-            added = self._by_root(root @ self._reduced.factor.inverse_root)
+            added = self._by_root(self._few_root)
             predictor = predictor + added.predictor
             for j in range(len(self.parts.components)):
                 rows[j] = rows.get(j, 0.0) + added.parts[j]
                 numbers[j] = numbers.get(j, 0.0) + added.numbers[j]
         order = range(len(self.parts.components))
         return Variances(predictor, [rows[j] for j in order], [numbers[j] for j in order])
+
+    def moments(self, rng: np.random.Generator | None = None, draws: int = _DRAWS) -> list[Moments]:
+        """The posterior covariance of each part, as derivatives in its hyper-parameters ask for it."""
+        rng = np.random.default_rng(0) if rng is None else rng
+        if self._is_dense:
+            return [Moments(None, some) for some in self.parts.split(self._dense.inverse_root)]
+        found: dict[int, Moments] = {}
+        if self._rest is not None:
+            found = dict(zip(self.parts.apart, self._rest.moments(rng, draws)))
+        for j, root in enumerate(self.parts.split(self._few_root)):
+            own = found.get(j, Moments(None, np.zeros((len(root), 0))))
+            found[j] = Moments(own.factor, np.hstack([own.columns, root]))
+        return [found[j] for j in range(len(self.parts.components))]
+
+    @cached_property
+    def _few_root(self) -> Columns:
+        """How z moves with the few numbers, shape (size, of these): their part of Λ⁻¹ is this times its transpose."""
+        few = self.parts.few
+        root = np.zeros((self.parts.size, 0 if few is None else few.size))
+        if few is not None:
+            inner = np.concatenate([-self._reduced.held, np.eye(few.size)])
+            root[self._inner] = inner @ self._reduced.factor.inverse_root
+        return root
 
     def _by_root(self, root: Columns) -> Variances:
         """Of covariances root rootᵀ."""
@@ -314,6 +357,14 @@ class PartsPrecision:
         S = S + held.T @ pulled  # XᵀΛX with X = [−Y, I]: never less than the complement
         factor = dense_factor(0.5 * (S + S.T))
         return None if factor is None else _Schur(held, factor)
+
+
+class _Share(NamedTuple):
+    """Which number of another part each level of a group sees, and how the level's mean falls with it: G⁻¹b."""
+
+    level: NDArray[np.intp]
+    seen: NDArray[np.intp]
+    mean: NDArray[np.float64]
 
 
 class _Schur(NamedTuple):
@@ -386,35 +437,109 @@ class _Apart:
     def determinant(self, rng: np.random.Generator, probes: int) -> LogDeterminant:
         """log |Λ| = Σ log |D_j| + log |G⁻¹ΛG⁻ᵀ|."""
         noise = rng.standard_normal((self.parts.size, probes))
-        found = inverse_root(lambda x: self.half(self.matvec(self.half_transpose(x))), noise, _TOLERANCE, 100)
+        found = inverse_root(self._around, noise, _TOLERANCE, _MOST_ROOT)
         known = sum(factor.log_determinant() for factor in self.factors)
         error = float(np.std(found.logarithm) / np.sqrt(probes))
         return LogDeterminant(known + float(np.mean(found.logarithm)), error)
 
     def variances(self, rng: np.random.Generator, draws: int) -> tuple[Vector, list[Vector], list[Vector]]:
         """Of the predictor, and of each part at rows and by its numbers."""
-        parts, w = self.parts.components, self.site_precision
-        alone: list[Any] = [part.factor(w) for part in parts] if self.parts.overlaps else self.factors
+        parts = self.parts.components
+        alone = self._exact if self._exact is not None else self._alone
         rows = [part.within_rows(factor) for part, factor in zip(parts, alone)]
         numbers = [factor.inverse_diagonal() for factor in alone]
-        if len(parts) == 1:
-            return rows[0], rows, numbers
+        if self._exact is not None:
+            return (rows[0] if len(parts) == 1 else self._of_both(rows[0])), rows, numbers
         surest = int(np.argmax([float(np.sum(x)) for x in rows]))
         predictor, added_rows, added = rows[surest].copy(), [0.0 * x for x in rows], [0.0 * x for x in numbers]
-        for some in _batches(draws):
-            noise = np.sqrt(w)[:, None] * rng.standard_normal((len(w), len(some)))
-            rhs = self.parts.precision_noise(rng, len(some)) + self.parts.transpose_times(noise)
-            seen = [part.times(z) for part, z in zip(parts, self.parts.split(self.solve(rhs, _TOLERANCE)))]
-            eta = _total(seen)
-            for j, part in enumerate(parts):
-                others = eta - seen[j]
-                mean = -_alone(part, alone[j], w, part.transpose_times(self._weighted(others)))
-                added[j] += np.sum(mean**2, axis=1) / draws
+        for seen, means in self._given_others(rng, draws):
+            for j, (part, mean) in enumerate(zip(parts, means)):
                 at_rows = part.times(mean)
-                added_rows[j] += np.sum(at_rows**2, axis=1) / draws
+                added[j] += _squares(mean) / draws
+                added_rows[j] += _squares(at_rows) / draws
                 if j == surest:
-                    predictor += np.sum((others + at_rows) ** 2, axis=1) / draws
+                    predictor += _squares(_total(seen) - seen[j] + at_rows) / draws
         return predictor, [a + b for a, b in zip(rows, added_rows)], [a + b for a, b in zip(numbers, added)]
+
+    def moments(self, rng: np.random.Generator, draws: int) -> list[Moments]:
+        """Of each part."""
+        if self._exact is not None:
+            return [Moments(factor, np.zeros((len(factor.inverse_diagonal()), 0))) for factor in self._exact]
+        batches = [means for _, means in self._given_others(rng, draws)]
+        columns = [np.concatenate(some, axis=1) / np.sqrt(draws) for some in zip(*batches)]
+        return [Moments(factor, some) for factor, some in zip(self._alone, columns)]
+
+    def draws(self, rng: np.random.Generator, n: int, tolerance: float) -> Columns:
+        """Of N(0, Λ⁻¹)."""
+        w = self.site_precision
+        if w.min(initial=0.0) < 0.0:  # no noise has such a precision
+            noise = rng.standard_normal((self.parts.size, n))
+            return self.half_transpose(inverse_root(self._around, noise, tolerance, _MOST_ROOT).root)
+        noise = np.sqrt(w)[:, None] * rng.standard_normal((len(w), n))
+        return self.solve(self.parts.precision_noise(rng, n) + self.parts.transpose_times(noise), tolerance)
+
+    def _given_others(self, rng: np.random.Generator, draws: int) -> Iterator[tuple[list[Columns], list[Columns]]]:
+        """Draws of all parts, as rows see them, and means of each part given the others; some at a time."""
+        parts, w = self.parts.components, self.site_precision
+        for some in _batches(draws):
+            z = self.draws(rng, len(some), _TOLERANCE)
+            seen = [part.times(own) for part, own in zip(parts, self.parts.split(z))]
+            eta = _total(seen)
+            yield (
+                seen,
+                [
+                    -_alone(part, factor, w, part.transpose_times(self._weighted(eta - own)))
+                    for part, factor, own in zip(parts, self._alone, seen)
+                ],
+            )
+
+    @cached_property
+    def _alone(self) -> list[Any]:
+        """Factors of each part's own P + AᵀWA."""
+        if len(self.factors) == 1:
+            return self.factors
+        return [part.factor(self.site_precision) for part in self.parts.components]
+
+    @cached_property
+    def _exact(self) -> list[Any] | None:
+        """Factors of the inverse of each part's own block of Λ⁻¹, where these are known: of one part, and of a group
+        whose levels see one number each of another part, z: of level l given z_p it is G_l⁻¹ with mean −G_l⁻¹b z_p."""
+        if len(self.factors) == 1:
+            return self.factors
+        if self._share is None:
+            return None
+        v = self.factors[1].inverse_diagonal()[self._share.seen]
+        covariance = self.factors[0].inverse.copy()
+        along = self._share.mean
+        covariance[self._share.level] += v[:, None, None] * along[:, :, None] * along[:, None, :]
+        return [BlockFactor(np.linalg.cholesky(covariance).transpose(0, 2, 1)), self.factors[1]]
+
+    @cached_property
+    def _share(self) -> _Share | None:
+        if len(self.factors) != 2 or not isinstance(self.parts.components[0], Group):
+            return None
+        if not isinstance(self.parts.components[1], Process):
+            return None
+        overlap = self.parts.overlaps[0, 1]
+        if len(np.unique(overlap.level)) < len(overlap.level):
+            return None
+        along = overlap.along(self.site_precision)
+        mean = np.einsum("pjk,pk->pj", self.factors[0].inverse[overlap.level], along)
+        return _Share(overlap.level, overlap.seen, mean)
+
+    def _of_both(self, of_group: Vector) -> Vector:
+        """Variances of the sum of a group and what its levels see one number of, given those of the group."""
+        parts: Any = self.parts.components
+        (group, process), share = parts, self._share
+        assert share is not None
+        v, c = self.factors[1].inverse_diagonal()[process.at], process.weight[:, 0]
+        mean = np.zeros((group.levels, group.width))
+        mean[share.level] = share.mean
+        return of_group + c**2 * v - 2.0 * c * v * np.einsum("ij,ij->i", group.weight, mean[group.at])
+
+    def _around(self, x: Columns) -> Columns:
+        """G⁻¹ΛG⁻ᵀ x."""
+        return self.half(self.matvec(self.half_transpose(x)))
 
     def _weighted(self, eta: NDArray[np.float64]) -> NDArray[np.float64]:
         return (self.site_precision * eta.T).T
@@ -427,13 +552,14 @@ class _Overlap:
     Attributes
     ----------
     pair : of each row, shape (rows,).
-    level : of the first part, for each pair.
+    level, seen : of the first part, and of the second, for each pair.
     weight : the first part's, shape (rows, d).
     other : the second part's, shape (rows,): of several numbers a level has, the first.
     """
 
     pair: NDArray[np.intp]
     level: NDArray[np.intp]
+    seen: NDArray[np.intp]
     weight: NDArray[np.float64]
     other: Vector
 
@@ -442,19 +568,23 @@ class _Overlap:
         """Of two parts of which each row sees one level or position."""
         at, count = second.at, int(second.at.max(initial=0)) + 1
         labels, pair = np.unique(first.at.astype(np.int64) * count + at, return_inverse=True)
-        return cls(pair, labels // count, first.weight, second.weight[:, 0])
+        return cls(pair, labels // count, labels % count, first.weight, second.weight[:, 0])
 
     def thinned(self, w: Vector, inverse: NDArray[np.float64]) -> Vector:
         """What site precisions w leave to the second part where the first takes its share.
 
         It is the diagonal of the Schur complement; `inverse` are the covariances of the first part's levels.
         """
-        own = w * self.other
-        total = np.bincount(self.pair, own * self.other)
-        along = np.column_stack([np.bincount(self.pair, own * column) for column in self.weight.T])
+        total = np.bincount(self.pair, w * self.other**2)
+        along = self.along(w)
         taken = np.einsum("pj,pjk,pk->p", along, inverse[self.level], along)
         share = np.divide(taken, total, out=np.zeros_like(taken), where=total > 0.0)
         return w * (1.0 - np.minimum(share, 1.0))[self.pair]
+
+    def along(self, w: Vector) -> NDArray[np.float64]:
+        """b, the block of AᵀWA that belongs to each pair, shape (pairs, d)."""
+        own = w * self.other
+        return np.column_stack([np.bincount(self.pair, own * column) for column in self.weight.T])
 
 
 def _alone(part: Component[Any], factor: Any, w: Vector, rhs: Columns) -> Columns:

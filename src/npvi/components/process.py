@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from npvi.components.base import Rows
 from npvi.linalg import Noise, ZeroFillFactor, conjugate_gradients, inverse_root
 from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
+from npvi.priors.gradient import PriorGradient, expected_log_density_gradient, marginal_gradient
 
 __all__ = ["Determinant", "Process", "ProcessPrecision", "SolverLog"]
 
@@ -94,6 +95,23 @@ class Process:
         found = ProcessPrecision(self.prior, self.rows.information(site_precision))
         with np.errstate(over="ignore", invalid="ignore"):  # w < 0
             return None if found.factor() is None else found
+
+    def gradient(
+        self, functions: Columns, factor: ProcessPrecision | None = None, rng: np.random.Generator | None = None
+    ) -> PriorGradient:
+        """In the hyper-parameters, of E log p(z): for E zzᵀ = `factor`⁻¹ + functions functionsᵀ.
+
+        Where the factor's derivatives aren't known, draws tell them, with random numbers by `rng`.
+        """
+        prior: Any = self.prior
+        if factor is not None:
+            own = factor.factor()
+            if own.root is prior.root and not len(own.breakdowns):
+                return marginal_gradient(prior, functions, own)
+            rng = np.random.default_rng(0) if rng is None else rng
+            drawn = own.half_transpose(rng.standard_normal((self.size, _DRAWS))) / np.sqrt(_DRAWS)
+            functions = np.hstack([functions, drawn])
+        return expected_log_density_gradient(prior, functions, np.ones(functions.shape[1]))
 
     def within_rows(self, factor: ProcessPrecision) -> Vector:
         """The diagonal of A (P + AᵀWA)⁻¹ Aᵀ, shape (rows,), by a factor."""

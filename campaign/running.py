@@ -27,6 +27,8 @@ BEFORE = "NPVI_CAMPAIGN_BEFORE"
 
 #: a worker's first case imports and compiles everything that later ones share
 _START = 300.0
+#: seconds of the clock for each of its own that a case may take
+_ASLEEP = 8.0
 #: memory that a worker may take in all, and that one case may add for a moment
 _MEMORY, _GROWTH = 8 << 30, 1 << 30
 
@@ -142,10 +144,11 @@ class _Worker:
         return outcome
 
     def _answers(self, seconds: float) -> bool:
-        """Whether the process answers within so many seconds of its own; of the clock, where it sleeps, four times."""
+        """Whether the process answers within so many seconds of its own, whatever else the machine has to do; of the
+        clock, where it sleeps, within `_ASLEEP` times as many."""
         busy, started = _busy(self._process.pid), time.monotonic()
         while not self._pipe.poll(0.5):
-            if _busy(self._process.pid) - busy > seconds or time.monotonic() - started > 4.0 * seconds:
+            if _busy(self._process.pid) - busy > seconds or time.monotonic() - started > _ASLEEP * seconds:
                 return False
         return True
 
@@ -162,6 +165,7 @@ class _Worker:
 
 def _serve(pipe: multiprocessing.connection.Connection, folder: str) -> None:
     """What a worker does; all that it writes is in its folder."""
+    _die_with(os.getppid())
     prepare()
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     os.chdir(folder)  # for what is written to odd paths
@@ -190,6 +194,17 @@ def _serve(pipe: multiprocessing.connection.Connection, folder: str) -> None:
         pipe.send(
             Outcome(name, case.what, "finding" if finding else came, seconds, finding, time.process_time() - busy)
         )
+
+
+def _die_with(parent: int) -> None:
+    """End this process, in the middle of whatever it does, where the one that started it has ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _received(pipe: multiprocessing.connection.Connection) -> Iterator[Name]:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
 import pytest
 from campaign.cases import Name, Outcome, Surprise, part
 from campaign.judging import attempt
@@ -145,3 +151,29 @@ def test_bugs_are_found(monkeypatch, bug, part_name, number):
     if part_name != "signals":
         monkeypatch.delenv(BEFORE)
         assert not findings(part_name, number())
+
+
+def test_workers_end_with_the_command(monkeypatch):
+    """Killed while a worker is busy for ever, it leaves no process behind."""
+    monkeypatch.setenv(BEFORE, "signal:pause")
+    script = (
+        "import os, signal\nfrom campaign.running import _Worker\n"
+        "if __name__ == '__main__':\n"
+        "    worker = _Worker()\n    print(worker._process.pid, flush=True)\n    worker._pipe.poll(3.0)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(script)
+        file.flush()
+        found = subprocess.run([sys.executable, file.name], capture_output=True, text=True, timeout=30.0)
+    pid, ends = int(found.stdout), time.monotonic() + 10.0
+    while _is_alive(pid) and time.monotonic() < ends:
+        time.sleep(0.1)
+    assert not _is_alive(pid)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False

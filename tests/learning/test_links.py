@@ -173,3 +173,12 @@ def test_zero_inflated_counts_end_in_one_place_from_anywhere(variance):
     assert warm.elbo_ == pytest.approx(cold.elbo_, abs=0.1)
     assert 0.7 < warm.predict(X).sum() / y.sum() < 1.3
     np.testing.assert_allclose(warm.predict(X), cold.predict(X), rtol=0.05, atol=0.05)
+
+
+def test_counts_beyond_what_a_link_can_say():
+    # exp leads to rates beyond all numbers, from where softplus can't begin; nor does a warning of NumPy say so
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(40, 2)), rng.poisson(3.0, 40) * 1e15
+    model = npvi.GPRegressor("negative_binomial").fit(X, y)
+    assert model.fit_info_["converged"]
+    np.testing.assert_array_less(0.2 * y.mean(), model.predict(X))

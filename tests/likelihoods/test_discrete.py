@@ -19,10 +19,14 @@ from npvi.likelihoods import (
     ZeroInflatedNegativeBinomial,
     ZeroInflatedPoisson,
     as_likelihood,
+    expectations,
     predictive_quantile,
 )
 from npvi.likelihoods.families.tweedie import compound_cdf
+from npvi.likelihoods.integrals.expectations import rules
+from npvi.likelihoods.integrals.grid import Grid
 from npvi.likelihoods.integrals.log_gamma import log_binomial, log_rising, stirling_remainder
+from npvi.likelihoods.integrals.quadrature import trapezoid
 from npvi.runtime.precision import float64
 
 NEW = {
@@ -263,3 +267,15 @@ def test_trials_are_checked(likelihood):
         likelihood.check_row(None, 3, y)
     with pytest.raises(ValueError, match="takes no exposure; it takes trials"):
         likelihood.check_row({"exposure": 1.0}, 3)
+
+
+@pytest.mark.parametrize("cuts", [[0.0, 1.0], [-1.6, 138.0], [-3.0, -2.9, 0.0, 4.0]])
+def test_ranks_under_a_wide_latent(cuts):
+    # the grid has few nodes far from the cuts; equal steps would be 2048
+    y, m, s = (part.ravel() for part in np.meshgrid(np.arange(len(cuts) + 1.0), [-6.0, 0.3, 30.0], [1.0, 8.0, 60.0]))
+    got = expectations(Ordinal(cuts), y, m, s**2)
+    exact = expectations(Ordinal(cuts), y, m, s**2, rule=trapezoid(4096))
+    for part, expected in zip(got, exact):
+        np.testing.assert_allclose(part, expected, rtol=1e-8, atol=1e-11)
+    rules_of = [rule for rule, _ in rules(Ordinal(cuts), m, s, {})]
+    assert max(np.isfinite(rule.nodes).sum() for rule in rules_of if isinstance(rule, Grid)) < 1000

@@ -421,10 +421,10 @@ def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vect
     """The w between two positive ones that goes with its own v = common + 1/(others + w), by bisection."""
     low, high = np.minimum(one, other), np.maximum(one, other)
     for _ in range(8):
-        middle = np.sqrt(low * high)
+        middle = np.sqrt(low) * np.sqrt(high)  # whose product may be no number
         above = data.expectations(mean, common + 1.0 / (others + middle)).precision > middle
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.asarray(np.sqrt(low * high))
+    return np.asarray(np.sqrt(low) * np.sqrt(high))
 
 
 class Relaxation:

@@ -282,9 +282,10 @@ class Learner:
     def other_link(self, table: Table, found: _Found, other: Model) -> tuple[_Found, Comparison] | None:
         """What was found with the link of another model, and how it compares at places that are left out; None where
         nothing was found."""
-        if found.start is None:
+        linked = self.with_link(table, found, other)
+        if linked is None:
             return None
-        climbed = self.climb(table, self.with_link(table, found, other), 10, enough=_ROUGH)
+        climbed = self.climb(table, linked, 10, enough=_ROUGH)
         foretold = []
         for one in (found, climbed):
             objective = self.objective(table, one.graph, one.start)
@@ -296,18 +297,22 @@ class Learner:
             foretold.append(foretell(data, left_out))
         return climbed, compare(foretold[0], foretold[1])
 
-    def with_link(self, table: Table, found: _Found, other: Model) -> _Found:
+    def with_link(self, table: Table, found: _Found, other: Model) -> _Found | None:
         """What was found, with the link of another model: f is what has the same rate at the posterior mean, variances
-        are those of small changes there."""
+        are those of small changes there. None where nothing was found."""
         before, start = found.model.likelihood, found.start
         assert isinstance(before, Rates)
         assert isinstance(other.likelihood, Rates)
-        assert start is not None
+        if start is None:
+            return None
         likelihood = before.replace(link=other.likelihood.link, knee=other.likelihood.knee)
         model = replace(found.model, likelihood=likelihood, coefficient_precision=other.coefficient_precision)
         step = 1e-3
-        low, f, high = (likelihood.latent_of(before.rate_numpy(start.mean + s, 1.0)) for s in (-step, 0.0, step))
-        slope = (high - low) / (2.0 * step)
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            rates = (before.rate_numpy(start.mean + s, 1.0) for s in (-step, 0.0, step))
+            low, f, high = (likelihood.latent_of(rate) for rate in rates)
+            good = bool(np.isfinite([low, f, high]).all())
+            slope = (high - low) / (2.0 * step) if good else np.ones_like(f)
         scaled = {
             "nugget",
             *(f"kernel__{part.name}variance" for part in model.kernel.parts(table.X) if not part.factor),
@@ -315,7 +320,9 @@ class Learner:
         free = {coordinate.name for coordinate in self.space(table, model).coordinates}
         values = model.named()
         values |= {name: float(slope.mean()) ** 2 * values[name] for name in scaled & free}
-        return replace(found, model=model.at(values), start=Start(f, slope**2 * start.variance))
+        # where one link has led to rates that are no numbers the other begins at the data's own sites
+        linked = Start(f, slope**2 * start.variance) if good else None
+        return replace(found, model=model.at(values), start=linked)
 
     def known(self, table: Table, found: _Found) -> _Information:
         """What some rows tell about the parameters of a model that was found on them."""
@@ -515,9 +522,8 @@ def _found(learner: Learner, table: Table, model: Model, other_link: Model | Non
             if compared[1].second:
                 # what one link rules out the other does
                 open_ = others[:1] if _in_doubt(best, others[:1]) or learner.joins(part, best, others) else []
-                rivals = [
-                    learner.climb(part, learner.with_link(part, one, other_link), 10, enough=_ROUGH) for one in open_
-                ]
+                linked = (learner.with_link(part, one, other_link) for one in open_)
+                rivals = [learner.climb(part, one, 10, enough=_ROUGH) for one in linked if one is not None]
                 best, *others = _by_value([compared[0], *rivals])
     worth = learner.joins(part, best, others)
     larger = table if collapsed or n <= 2 * _PART else table.patches(model.kernel, _PART)

@@ -19,6 +19,8 @@ __all__ = ["Ordinal"]
 
 #: more are no categories that can be counted
 _CATEGORIES = 100
+#: from the outer cuts to where log p is smooth over a share of the distance
+_MARGIN = 4.0
 
 
 class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
@@ -64,6 +66,11 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
         """
         last = float(np.max(y, initial=0.0))
         return self.replace(cuts=np.arange(last).tolist()) if 1.0 <= last < _CATEGORIES else self
+
+    def bend(self, **row: np.ndarray) -> tuple[float, float]:
+        """Zeros of Φ are off the cuts on either side, at angles of 45°: beyond `_MARGIN` their distance grows."""
+        cuts = np.atleast_1d(np.asarray(self.cuts, dtype=np.float64))
+        return float(cuts[0]) - _MARGIN, float(cuts[-1]) + _MARGIN
 
     def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         cuts = jnp.atleast_1d(jnp.asarray(self.cuts))

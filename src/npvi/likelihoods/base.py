@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from npvi.checks import as_numbers, check_finite, check_per_row
 from npvi.likelihoods.families.thresholds import Threshold
-from npvi.likelihoods.integrals.tabulated import Scores
+from npvi.likelihoods.integrals.root_finding import to_y
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.support import POSITIVE, REAL, Support
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parametrised, check_positive, check_size, numbers_in
@@ -191,8 +191,16 @@ class Likelihood(Parametrised):
         """A random T with P(Y ≤ y | f) = P(f ≤ T) for each of the responses y, in NumPy."""
         return None
 
-    def scores(self, **row: Array) -> tuple[Scores, Array | float] | None:
-        """P(Y ≤ y | f) for a table that all rows share, and by how much f is more for each row; where `cdf` is slow."""
+    def cdf_at(self, x: Array, f: Array, **row: Array) -> Array:
+        """`cdf` of the response at x, the coordinate of searches: the logarithm of positive numbers, the log-odds of
+        shares, else the response."""
+        return self.cdf(to_y(self.support)(x), f, **row)
+
+    def shared(self, **row: Array) -> tuple[dict[str, float], Array | float] | None:
+        """The data that make P(Y ≤ y | f) the same function for all rows, and by how much f is more for each of them;
+        None where there is no such function, or it isn't smooth in f."""
+        if all(np.all(value == value[:1]) for value in row.values()):
+            return {name: float(value[0]) for name, value in row.items()}, 0.0
         return None
 
     # -- checks

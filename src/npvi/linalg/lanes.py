@@ -20,6 +20,7 @@ from npvi.runtime.compiling import compiled
 __all__ = [
     "LANES",
     "VectorRows",
+    "add_blocks",
     "add_slopes",
     "combine_8",
     "combine_32",
@@ -252,6 +253,35 @@ def _spreader(lanes):
 
 
 spread_8 = _spreader(8)
+
+
+@intrinsic
+def add_blocks(typingctx, values, start, count, x, first, second, third, total):
+    """total[i] += Σ_{k<count} values[start+k] · x[row_i+k], lane by lane, for three blocks of rows: sums that don't
+    wait for each other."""
+    if any(array.layout != "C" for array in (values, x, total)):
+        raise TypingError("arrays must be C-contiguous")
+    signature = types.void(values, types.intp, types.intp, x, types.intp, types.intp, types.intp, total)
+
+    def codegen(context, builder, sig, args):
+        start, count, blocks = args[1], args[2], args[4:7]
+        values = context.make_array(sig.args[0])(context, builder, args[0])
+        x, total = (VectorRows(context, builder, sig.args[k], args[k]) for k in (3, 7))
+        undefined = ir.Constant(x.vector, ir.Undefined)
+        first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+        sums = [cgutils.alloca_once(builder, x.vector) for _ in blocks]
+        for i, found in enumerate(sums):
+            builder.store(total.load(start.type(i)), found)
+        with x.loop(start.type(0), count, 1) as (k, _):
+            value = builder.load(builder.gep(values.data, [builder.add(start, k)]))
+            left = builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, first)
+            for block, found in zip(blocks, sums):
+                builder.store(x.multiply_add(left, x.load(builder.add(block, k)), builder.load(found)), found)
+        for i, found in enumerate(sums):
+            total.store(builder.load(found), start.type(i))
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @intrinsic

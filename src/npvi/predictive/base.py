@@ -12,8 +12,8 @@ from scipy.special import ndtr, ndtri
 
 from npvi.checks import SHARE, as_numbers, check_choice, check_count, check_finite, check_number, generator
 from npvi.likelihoods import Gaussian, Likelihood, predictive_cdf, predictive_log_prob, predictive_moments
-from npvi.likelihoods.integrals.mixed_cdf import Component
 from npvi.likelihoods.integrals.quantiles import mixture_quantile
+from npvi.likelihoods.integrals.rows_cdf import Component
 from npvi.predictive.reach import Reach
 from npvi.runtime.arrays import Array, Number, Seed, Slice, Span
 

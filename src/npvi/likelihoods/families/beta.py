@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +9,6 @@ from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.scales import SMALLEST, noise_variance
-from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import UNIT
 from npvi.runtime.arrays import Number
@@ -63,8 +61,12 @@ class Beta(Likelihood, name="beta", about="shares between 0 and 1"):
         a, b = self._shapes(f)
         return special.betainc(a, b, np.clip(y, 0.0, 1.0))
 
-    def scores(self, **row: np.ndarray) -> tuple[Scores, float]:
-        return Scores(_scores, _width, (float(self.concentration),)), 0.0
+    def cdf_at(self, x: np.ndarray, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
+        # from the end that is nearer, where numbers have digits
+        upper = np.asarray(x) > 0.0
+        sign = np.where(upper, -1.0, 1.0)
+        share = special.betainc(*self._shapes(sign * f), special.expit(sign * x))
+        return np.where(upper, 1.0 - share, share)
 
     def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         # a share that rounds to 0 or 1 stays inside
@@ -82,21 +84,3 @@ class Beta(Likelihood, name="beta", about="shares between 0 and 1"):
         f = np.asarray(f, dtype=np.float64)
         shapes = [np.maximum(self.concentration * special.expit(g), SMALLEST) for g in (f, -f)]
         return shapes[0], shapes[1]
-
-
-def _scores(parameters: tuple[float, ...]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    (concentration,) = parameters
-
-    def score(x: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """Φ⁻¹(P(Y ≤ logistic(x) | f)), from whichever side of the mean x is on."""
-        sign = np.where(x > f, -1.0, 1.0)
-        a, b = (np.maximum(concentration * special.expit(g), SMALLEST) for g in (sign * f, -sign * f))
-        return sign * special.ndtri(special.betainc(a, b, special.expit(sign * x)))
-
-    return score
-
-
-def _width(f: np.ndarray, parameters: tuple[float, ...]) -> np.ndarray:
-    (concentration,) = parameters
-    smaller = concentration * special.expit(-np.abs(f))
-    return np.minimum(1.5 / np.sqrt(np.maximum(smaller, SMALLEST)), 1.0)

@@ -56,6 +56,9 @@ class Laplace(Likelihood, name="laplace", about="numbers with outliers"):
         tail = 0.5 * np.exp(-np.abs(z))
         return np.where(z < 0.0, tail, 1.0 - tail)
 
+    def shared(self, **row: np.ndarray) -> None:  # a kink
+        return None
+
     def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return rng.laplace(f, self.scale)
 

@@ -85,6 +85,11 @@ class Rates(Likelihood):
 
         return latent
 
+    def shared(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[dict, np.ndarray | float] | None:
+        if self.link == "exp":
+            return {}, np.log(exposure)
+        return super().shared(exposure=np.atleast_1d(exposure))
+
     def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         return self.latent_of(np.maximum(y, 0.5) / exposure)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,7 +11,6 @@ from scipy import special
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.log_gamma import stirling_remainder
-from npvi.likelihoods.integrals.tabulated import Scores
 from npvi.likelihoods.support import ZERO_OR_POSITIVE
 from npvi.parameters import Interval
 from npvi.runtime.arrays import Number
@@ -112,8 +110,8 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
         size = np.maximum(y, 0.0) / scale
         return np.where(y < 0.0, 0.0, compound_cdf(float(self._shape()), amounts, size))
 
-    def scores(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[Scores, np.ndarray | float]:
-        return Scores(_scores, _width, (float(self.power), float(self.dispersion))), np.log(exposure)
+    def shared(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[dict, np.ndarray | float]:
+        return {}, np.log(exposure)
 
     def sample(
         self, rng: np.random.Generator, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
@@ -168,31 +166,6 @@ class _Unnormalised(Tweedie):
 
     def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> None:  # type: ignore[override]
         return None
-
-
-def _scores(parameters: tuple[float, ...]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    likelihood = Tweedie(*parameters)
-
-    def score(x: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """Φ⁻¹(P(Y ≤ exp(x) | f)), from whichever side of the mean x is on."""
-        amounts, scale = likelihood._amounts_and_scale(f, 1.0)
-        with np.errstate(over="ignore", under="ignore"):
-            size = np.exp(x) / scale
-        out, above = np.empty(x.shape), x > f
-        for upper, sign in ((above, -1.0), (~above, 1.0)):
-            share = compound_cdf(likelihood._shape(), amounts[upper], size[upper], sign < 0.0)
-            out[upper] = sign * special.ndtri(share)
-        return out
-
-    return score
-
-
-def _width(f: np.ndarray, parameters: tuple[float, ...]) -> np.ndarray:
-    power, dispersion = parameters
-    # of a single amount, or of them all
-    amounts = Tweedie(power, dispersion)._amounts_and_scale(f, 1.0)[0]
-    alpha = (2.0 - power) / (power - 1.0)
-    return np.minimum(1.5 * np.sqrt((1.0 + 1.0 / alpha) / amounts), 0.5 * max(2.0, np.sqrt(alpha)) / max(1.0, alpha))
 
 
 @jit(static_argnums=0)

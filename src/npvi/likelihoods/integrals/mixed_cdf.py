@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
-from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.root_finding import Start
-from npvi.likelihoods.integrals.rows_cdf import CHUNK, COARSE, EXACT, SIZES, Row, RowsCdf
-from npvi.runtime.arrays import Array
+from npvi.likelihoods.integrals.rows_cdf import CHUNK, COARSE, EXACT, SIZES, Component, RowsCdf
 from npvi.runtime.compiling import compiled
 
-__all__ = ["Component", "MixedCdf"]
+__all__ = ["MixedCdf"]
 
 _PER_PART, _MOST = 16, 384
 """Nodes that all parts share: at most so many for each of them, and in all."""
-
-
-class Component(NamedTuple):
-    """With probability `weight`, y ~ likelihood(f) with f ~ N(mean, variance), in each row."""
-
-    weight: float
-    likelihood: Likelihood
-    mean: Array
-    variance: Array
-    row: Row
-
-    def of(self, rows: slice | np.ndarray) -> Component:
-        some = {name: value[rows] for name, value in self.row.items()}
-        return self._replace(mean=self.mean[rows], variance=self.variance[rows], row=some)
 
 
 class MixedCdf:
@@ -63,6 +46,7 @@ class MixedCdf:
             self._shift = float(special.ndtri(beside) - special.ndtri(q)) if q > self._zeros else -np.inf
             q = beside
         self._kinds = [_Kind(kind, q) for kind in kinds]
+        self.closed = all(kind.closed for kind in self._kinds)
 
     def __call__(self, y: np.ndarray, rows: np.ndarray, coarse: bool = False) -> np.ndarray:
         """P(Y ≤ y) for some of the rows, to 1e-11, or to about 1e-6 where `coarse`."""
@@ -92,6 +76,7 @@ class _Kind:
         self.likelihood, self.row = likelihood, parts[0].row
         row = {name: np.tile(value, self._count) for name, value in self.row.items()}
         self._each = RowsCdf(likelihood, q, self._mean.ravel(), variance.ravel(), row)
+        self.closed = self._each.closed
         self._sd = self._each.sd.reshape(variance.shape)
         self._sizes = {coarse: self._choose(coarse) for coarse in (False, True)}
 

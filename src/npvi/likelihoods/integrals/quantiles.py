@@ -8,8 +8,10 @@ import numpy as np
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.integrals.distribution import mixture_cdf
-from npvi.likelihoods.integrals.mixed_cdf import Component, MixedCdf
+from npvi.likelihoods.integrals.lattice import lattice_quantile
+from npvi.likelihoods.integrals.mixed_cdf import MixedCdf
 from npvi.likelihoods.integrals.root_finding import Cdf, Start, bisected, roots, whole_roots
+from npvi.likelihoods.integrals.rows_cdf import Component
 from npvi.likelihoods.support import Support
 from npvi.runtime.parallel import over_chunks
 
@@ -65,16 +67,23 @@ def mixture_quantile(components: Sequence[Component], q: float) -> np.ndarray:
 
 
 def _search(q: float, components: Sequence[Component]) -> np.ndarray:
+    out, settled = lattice_quantile(components, q)
+    rest = np.flatnonzero(~settled)
+    if not len(rest):
+        return out
+    if len(rest) < len(out):
+        components = [part.of(rest) for part in components]
     cdf = MixedCdf(components, q)
 
     def slow(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
         some = (part.of(rows) for part in components)
         return sum(part.weight * mixture_cdf(part.likelihood, y, *part[2:]) for part in some)  # type: ignore[return-value]
 
-    return _smallest_reaching(q, components[0].likelihood.support, cdf, cdf.start(), slow)
+    out[rest] = _smallest_reaching(q, components[0].likelihood.support, cdf, cdf.start(), slow, cdf.closed)
+    return out
 
 
-def _smallest_reaching(q: float, support: Support, cdf: Cdf, start: Start, slow: Cdf) -> np.ndarray:
+def _smallest_reaching(q: float, support: Support, cdf: Cdf, start: Start, slow: Cdf, closed: bool) -> np.ndarray:
     """The smallest y with F(y) ≥ q, for each row: by secants, and by bisection with a `slow` F where they don't settle.
 
     ``cdf(y, rows, coarse)`` and ``slow(y, rows)`` are F at one y for each of these rows.
@@ -88,7 +97,7 @@ def _smallest_reaching(q: float, support: Support, cdf: Cdf, start: Start, slow:
     if support.discrete:
         out[rows], settled = whole_roots(cdf, q, support, rows, start.of(rows), slack)
     else:
-        out[rows], settled = roots(cdf, q, support, rows, start.of(rows))
+        out[rows], settled = roots(cdf, q, support, rows, start.of(rows), closed)
     left = rows[~settled]
     if len(left):
         out[left] = bisected(slow, q, support, left, start.of(left), slack)

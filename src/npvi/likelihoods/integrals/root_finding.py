@@ -15,7 +15,7 @@ from scipy import special
 
 from npvi.likelihoods.support import Support
 
-__all__ = ["Cdf", "Start", "bisected", "roots", "to_x", "whole_roots"]
+__all__ = ["Cdf", "Start", "bisected", "roots", "to_x", "to_y", "whole_roots"]
 
 _FAR = 1e300
 _SMALLEST = float(np.finfo(np.float64).tiny)
@@ -40,14 +40,16 @@ class Start(NamedTuple):
         return Start(self.centre[rows], self.unit[rows])
 
 
-def roots(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start) -> tuple[np.ndarray, np.ndarray]:
-    """y with F(y) = q for continuous responses, and which of the rows have settled."""
-    y_of, level = _to_y(support), special.ndtri(q)
+def roots(
+    cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Start, closed: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """y with F(y) = q for continuous responses, and which of the rows have settled; of a `closed` F none is coarse."""
+    y_of, level = to_y(support), special.ndtri(q)
     n = len(rows)
     first, last = _ends(support)
     x, slope = np.clip(start.centre + level * start.unit, first, last), 1.0 / start.unit
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
-    last_x, last_g, coarse = np.full(n, np.nan), np.full(n, np.nan), np.ones(n, dtype=bool)
+    last_x, last_g, coarse = np.full(n, np.nan), np.full(n, np.nan), np.full(n, not closed)
     tolerance = _TOLERANCE / (np.exp(-0.5 * level**2) / np.sqrt(2.0 * np.pi)) * min(q, 1.0 - q)
     live, settled = np.arange(n), np.zeros(n, dtype=bool)
     for step in range(_STEPS):
@@ -149,8 +151,8 @@ def bisected(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Star
     # one below the smallest value is where a discrete Y never is
     bottom, top = max(support.lower - discrete, -_FAR), min(support.upper, _FAR)
     with np.errstate(over="ignore", under="ignore"):
-        centre = np.expm1(start.centre) if discrete else _to_y(support)(start.centre)
-        beside = np.expm1(start.centre + start.unit) if discrete else _to_y(support)(start.centre + start.unit)
+        centre = np.expm1(start.centre) if discrete else to_y(support)(start.centre)
+        beside = np.expm1(start.centre + start.unit) if discrete else to_y(support)(start.centre + start.unit)
     centre = np.clip(np.nan_to_num(centre, posinf=_FAR), bottom, top)
     stride = np.clip(np.nan_to_num(np.abs(beside - centre), posinf=_FAR), 1e-8 * np.abs(centre) + _SMALLEST, _FAR)
     if discrete:
@@ -188,7 +190,7 @@ def _score(f: np.ndarray) -> np.ndarray:
     return special.ndtri(np.clip(f, 1e-300, 1.0 - 2.0**-53))
 
 
-def _to_y(support: Support) -> Callable[[np.ndarray], np.ndarray]:
+def to_y(support: Support) -> Callable[[np.ndarray], np.ndarray]:
     """From the coordinate of a search to the response."""
     low, high = support.lower, support.upper
     if support.discrete or not (np.isfinite(low) or np.isfinite(high)):

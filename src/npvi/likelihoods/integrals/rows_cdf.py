@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -11,10 +12,11 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.thresholds import threshold_cdf
 from npvi.likelihoods.integrals.distribution import mixture_cdf
 from npvi.likelihoods.integrals.moments import conditional_moments
-from npvi.likelihoods.integrals.root_finding import Start, to_x
-from npvi.likelihoods.integrals.tabulated import Rules, table_of
+from npvi.likelihoods.integrals.root_finding import Start
+from npvi.likelihoods.support import Support
+from npvi.runtime.arrays import Array
 
-__all__ = ["CHUNK", "COARSE", "EXACT", "SIZES", "Row", "RowsCdf"]
+__all__ = ["CHUNK", "COARSE", "EXACT", "SIZES", "Component", "Row", "RowsCdf", "shape_of", "start_of", "step_of"]
 
 Row = dict[str, np.ndarray]
 
@@ -28,12 +30,35 @@ EXACT, COARSE = (7.3, 25.0), (5.2, 14.0)
 """Of the trapezoidal rule: how many standard deviations it covers, and the logarithm of its error."""
 CHUNK = 2**15
 """Numbers in the making at a time: what the processor keeps near."""
-_TABULATED, _TAIL = 64, 1e-3
-"""Rows that a table is worth it for, and how far out its digits suffice."""
 _FEW, _SMALL = 96, 128.0
 """Nodes that are quicker than a threshold, of counts with means up to so many."""
 _UNRESOLVED, _CLOSED, _THRESHOLD = -1, -2, -3
 _LARGE = 1e290
+
+
+class Component(NamedTuple):
+    """With probability `weight`, y ~ likelihood(f) with f ~ N(mean, variance), in each row."""
+
+    weight: float
+    likelihood: Likelihood
+    mean: Array
+    variance: Array
+    row: dict[str, Array]
+
+    def of(self, rows: slice | np.ndarray) -> Component:
+        some = {name: value[rows] for name, value in self.row.items()}
+        return self._replace(mean=self.mean[rows], variance=self.variance[rows], row=some)
+
+
+class Shape(NamedTuple):
+    """E[y | f], sd(y | f) and the slope of E[y | f] at the mean of f, the width in f of P(Y ≤ y | f) and the smaller of
+    the two sd(y | f) at the mean and near the quantile."""
+
+    centre: np.ndarray
+    spread: np.ndarray
+    slope: np.ndarray
+    width: np.ndarray
+    least: np.ndarray
 
 
 class RowsCdf:
@@ -54,23 +79,15 @@ class RowsCdf:
         self.likelihood, self._support, self.row = likelihood, likelihood.support, row
         self.mean, self.variance = mean, variance
         self.sd = np.sqrt(variance)
-        self.centre, self.spread, self.slope, self.width = _shape(likelihood, q, mean, self.sd, row)
+        self.centre, self.spread, self.slope, self.width, _ = shape_of(likelihood, q, mean, self.sd, row)
         self._nodes = self._choose(self.width)
-        found = self.likelihood.scores(**row) if len(mean) >= _TABULATED and min(q, 1.0 - q) >= _TAIL else None
-        self._table = None if found is None else table_of(found[0])
-        self._more = np.broadcast_to(0.0 if found is None else found[1], mean.shape)
 
     def __call__(self, y: np.ndarray, rows: np.ndarray, coarse: bool = False) -> np.ndarray:
         """P(Y ≤ y) for some of the rows, to 1e-11, or to about 1e-6 where `coarse`."""
         mean, sd = self.mean[rows], self.sd[rows]
         row = {name: value[rows] for name, value in self.row.items()}
-        nodes, out = self._nodes[rows], np.full(len(y), np.nan)
-        if self._table is not None:
-            ruled = np.flatnonzero(nodes > 0)
-            x, rules = to_x(self._support, y[ruled]), _rules_of(nodes[ruled], coarse)
-            out[ruled] = self._table.cdf(x, (mean + self._more[rows])[ruled], sd[ruled], rules)
-            nodes = np.where(np.isnan(out), nodes, 0)
-        for n in np.unique(nodes[nodes != 0]):
+        nodes, out = self._nodes[rows], np.empty(len(y))
+        for n in np.unique(nodes):
             chosen = np.flatnonzero(nodes == n)
             step = max(1, CHUNK // max(abs(int(n)), 64))
             for start in range(0, len(chosen), step):
@@ -81,26 +98,7 @@ class RowsCdf:
 
     def start(self) -> Start:
         """Where a search begins: as if both y and f were normal in its coordinate."""
-        support = self._support
-        centre, noise, latent = self.centre, self.spread, self.slope * self.sd
-        with np.errstate(all="ignore"):
-            if support.discrete:
-                scale = 1.0 / (centre + 1.0)
-                at = np.log(centre + 1.0)
-            elif np.isfinite(support.lower) and np.isfinite(support.upper):
-                share = np.clip((centre - support.lower) / (support.upper - support.lower), 1e-300, 1.0 - 2.0**-53)
-                scale = 1.0 / ((support.upper - support.lower) * share * (1.0 - share))
-                at = special.logit(share)
-            elif np.isfinite(support.lower):
-                scale = 1.0 / (centre - support.lower)
-                at = np.log(centre - support.lower)
-                spread = np.log1p((noise * scale) ** 2)
-                at, noise = at - 0.5 * spread, np.sqrt(spread) / scale
-            else:
-                at, scale = centre, np.ones(len(centre))
-            unit = np.hypot(noise * scale, latent * scale)
-        unit = np.clip(np.nan_to_num(unit, nan=1.0, posinf=100.0), 1e-300, None)
-        return Start(np.nan_to_num(at, nan=0.0, posinf=690.0, neginf=-690.0), unit)
+        return start_of(self._support, self.centre, self.spread, self.slope * self.sd)
 
     def _rule(self, n: int, coarse: bool, y: np.ndarray, mean: np.ndarray, sd: np.ndarray, row: Row) -> np.ndarray:
         if n == _CLOSED:
@@ -121,9 +119,6 @@ class RowsCdf:
         self.closed = self.likelihood.marginal_cdf(np.zeros(1), self.mean[:1], self.variance[:1], **some) is not None
         if self.closed:
             return np.full(len(self.sd), _CLOSED)
-        if np.isfinite(self._support.lower):
-            # with links like exp and logit no step is wider, though few responses vary little far out
-            width = np.minimum(width, 1.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             steep = _MARGIN * np.nan_to_num(self.sd / width, nan=np.inf, posinf=np.inf)
         relative = self.sd / self.likelihood.resolution
@@ -153,13 +148,37 @@ class RowsCdf:
         return out
 
 
-def _shape(
-    likelihood: Likelihood, q: float, mean: np.ndarray, sd: np.ndarray, row: Row
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """E[y | f], sd(y | f) and the slope of E[y | f] at the mean of f, and the width of P(Y ≤ y | f) near its quantile.
+def start_of(support: Support, centre: np.ndarray, noise: np.ndarray, latent: np.ndarray) -> Start:
+    """Where a search begins, from the mean of y and the standard deviations that it has from noise and from f."""
+    with np.errstate(all="ignore"):
+        if support.discrete:
+            scale = 1.0 / (centre + 1.0)
+            at = np.log(centre + 1.0)
+        elif np.isfinite(support.lower) and np.isfinite(support.upper):
+            share = np.clip((centre - support.lower) / (support.upper - support.lower), 1e-300, 1.0 - 2.0**-53)
+            scale = 1.0 / ((support.upper - support.lower) * share * (1.0 - share))
+            at = special.logit(share)
+        elif np.isfinite(support.lower):
+            scale = 1.0 / (centre - support.lower)
+            at = np.log(centre - support.lower)
+            spread = np.log1p((noise * scale) ** 2)
+            at, noise = at - 0.5 * spread, np.sqrt(spread) / scale
+        else:
+            at, scale = centre, np.ones(len(centre))
+        unit = np.hypot(noise * scale, latent * scale)
+    unit = np.clip(np.nan_to_num(unit, nan=1.0, posinf=100.0), 1e-300, None)
+    return Start(np.nan_to_num(at, nan=0.0, posinf=690.0, neginf=-690.0), unit)
 
-    With its difference quotients over steps that suit functions smooth over 1, as the links are.
-    """
+
+def step_of(sd: np.ndarray, width: np.ndarray, resolution: float) -> np.ndarray:
+    """The step of a trapezoidal rule that is right to 1e-11."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        steep = _MARGIN * np.nan_to_num(sd / width, nan=np.inf, posinf=np.inf)
+    return np.minimum(0.89 * sd / np.sqrt(1.0 + np.minimum(steep, 1e150) ** 2), 0.33 * resolution)
+
+
+def shape_of(likelihood: Likelihood, q: float, mean: np.ndarray, sd: np.ndarray, row: Row) -> Shape:
+    """What P(Y ≤ y | f) is like around the quantile, by difference quotients with steps for functions smooth over 1."""
     n, step, bounded = len(mean), 1e-3, np.isfinite(likelihood.support.upper)
     near = mean + sd * special.ndtri(q)
     f = np.concatenate([mean, mean + step, mean - step, near, near + step, near - step])
@@ -171,22 +190,10 @@ def _shape(
         spread = np.sqrt(variance)
         # of shares, those near the ends vary least: the step goes on into where they vary more
         width = np.fmin(spread[3] / np.abs(near_slope), spread[0] / np.abs(slope) if bounded else np.inf)
-        return centre[0], spread[0], slope, width
-
-
-def _rules_of(nodes: np.ndarray, coarse: bool) -> Rules:
-    """The rules of rows with so many nodes each."""
-    sizes, starts, z, weights = _all_rules(coarse)
-    place = np.searchsorted(sizes, nodes)
-    return Rules(z, weights, starts[place], starts[place + 1])
-
-
-@lru_cache
-def _all_rules(coarse: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    sizes = np.array([*_HERMITE, *SIZES])
-    rules = [_nodes(int(n), coarse) for n in sizes]
-    z, weights = (np.concatenate(part) for part in zip(*rules))
-    return sizes, np.cumsum([0, *(len(nodes) for nodes, _ in rules)]), z, weights
+    if np.isfinite(likelihood.support.lower):
+        # with links like exp and logit no step is wider, though few responses vary little far out
+        width = np.minimum(width, 1.0)
+    return Shape(centre[0], spread[0], slope, width, np.fmin(spread[0], spread[3]))
 
 
 def _nodes(n: int, coarse: bool) -> tuple[np.ndarray, np.ndarray]:

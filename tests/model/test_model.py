@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -125,6 +126,15 @@ def test_a_companion_that_was_learned_is_an_estimator_at_its_own_numbers():
     assert (companion.learn, companion.nugget, companion.kernel) == (False, 0.1, spec.kernel)
     mixed = 0.75 * predict_alone(model.fitted_, NEW).mean + 0.25 * companion.predict(NEW)
     np.testing.assert_allclose(model.predict(NEW), mixed, rtol=1e-12)
+
+
+def test_the_second_prediction_needs_not_look_at_all_rows():
+    spec = counts()
+    fitted = fit(spec, X, spec.data(Y, {}))
+    first = latent_at(fitted, NEW[:1])
+    fitted.basis[:], fitted.posterior.mean[:] = np.nan, np.nan  # what the residual was made from
+    np.testing.assert_array_equal(latent_at(fitted, NEW[:1]).mean, first.mean)
+    assert "residual" not in vars(pickle.loads(pickle.dumps(fitted)))
 
 
 class Labelled(npvi.GPRegressor):

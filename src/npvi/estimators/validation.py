@@ -32,9 +32,12 @@ __all__ = [
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
     """X as float64, or an error that names the column or the rows; remembers names and number of columns if `reset`."""
     refuse_masked(X, "X")
-    if not _has_columns(X) and not scipy.sparse.issparse(X):
+    # a table? Arrays, which are none, needn't be asked for all that tables may be
+    frame = None if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        _check_numeric_columns(frame)
+    elif not scipy.sparse.issparse(X):
         X = as_numbers(X, "X")
-    _check_numeric_columns(X)
     X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, order="C")
     check_finite(X, "X", LARGEST)
     return X
@@ -104,14 +107,7 @@ def check_weights(sample_weight: Any, X: NDArray[np.float64]) -> NDArray[np.floa
     return weight
 
 
-def _has_columns(X: Any) -> bool:
-    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
-
-
-def _check_numeric_columns(X: Any) -> None:
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return
+def _check_numeric_columns(frame: nw.DataFrame) -> None:
     wrong = [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
     objects = [name for name in wrong if frame.schema[name] == nw.Object]
     wrong = [name for name in wrong if name not in objects or not _holds_numbers(frame[name])]

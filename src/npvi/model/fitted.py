@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,15 @@ class Fitted:
     def stack(self) -> Stack:
         """The prior mean at the training points."""
         return self.model.stack(self.prior, self.basis)
+
+    @cached_property
+    def residual(self) -> Vector:
+        """What f is beside the prior mean at the training points, in the graph's order: found once, not for each
+        prediction."""
+        return self.posterior.mean - self.basis @ self.trend.coefficients
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "residual"}
 
     @property
     def marginal_variance(self) -> Vector:

@@ -119,8 +119,7 @@ def latent_at(fitted: Fitted, X: NDArray[np.float64], n_jobs: int | None = None)
     """Means and variances of f at new rows, without the nugget; with a column per class where there are several."""
     places, basis = fitted.linear_part.places(X), fitted.linear_part.basis(X)
     prior, trend = fitted.prior, fitted.trend
-    residual = fitted.posterior.mean - fitted.basis @ trend.coefficients
-    mean, variance = np.empty((2, len(X), *residual.shape[1:]))
+    mean, variance = np.empty((2, len(X), *fitted.residual.shape[1:]))
     times = _TIMES if fitted.spec.method == "full" else 1  # the paper's look at K, like everything else of it
     with threads(n_jobs):
         # neighbours in space one after the other: they have their neighbours in common
@@ -128,7 +127,7 @@ def latent_at(fitted: Fitted, X: NDArray[np.float64], n_jobs: int | None = None)
         for start in range(0, len(X), _ROWS):
             rows = visit[start : start + _ROWS]
             given = prior.conditional(places[rows], times)
-            mean[rows] = basis[rows] @ trend.coefficients + given.mean(residual)
+            mean[rows] = basis[rows] @ trend.coefficients + given.mean(fitted.residual)
             unsure = given.projected_variance(fitted.posterior)
             unsure += trend.projected_variance(basis[rows], given)
             variance[rows] = (given.variance + unsure.T).T

@@ -126,6 +126,7 @@ def _deflated(archive: Kind, about: dict[str, Any], arrays: dict[str, np.ndarray
 def _run(kind: str, path: Path, whole: bool) -> str:
     from npvi.amortized import RecognizerError
     from npvi.io.archive import ModelFileError
+    from npvi.model.inferring import UnusablePosteriorError
     from npvi.runtime.checkpoints import CheckpointError
 
     reading: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
@@ -136,7 +137,7 @@ def _run(kind: str, path: Path, whole: bool) -> str:
     with watched():
         try:
             model = read()
-        except refuses as error:
+        except (refuses, UnusablePosteriorError) as error:  # numbers of a right checksum from which a fit goes astray
             check(str(path) in str(error), f"the error doesn't say which file: {error}")
             return "refused"
         except Exception as error:
@@ -149,6 +150,9 @@ def _run(kind: str, path: Path, whole: bool) -> str:
                 model.fit(subjects.data()["X"], subjects.data()["counts"])
             _use(model)
     except RecognizerError:  # of another noise, or other inputs
+        return "refused"
+    except UnusablePosteriorError as error:  # no check can tell weights that lead astray
+        check(kind == "recognizer" and "the network led to" in str(error), f"the network isn't named: {error}")
         return "refused"
     except Surprise:
         raise

@@ -782,3 +782,8 @@ def test_weights_that_leave_no_posterior_are_named(X, y):
         NotPositiveDefiniteError, match=r"larger weights \(sample_weight\) or other parameters of the lik"
     ):
         unlearned().fit(X, y, sample_weight=1e-30)
+
+
+def test_a_nugget_with_which_all_labels_are_certain(X):
+    with pytest.raises(ValueError, match="nugget must be at most 1000 with three or more labels"):
+        GPClassifier(nugget=10**9, learn=False).fit(X, np.arange(N) % 3)

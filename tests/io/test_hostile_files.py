@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import io
 import json
 import time
@@ -17,7 +18,9 @@ from sklearn.preprocessing import StandardScaler
 import npvi
 from npvi.io.persistence import ModelFileError, describe, load
 from npvi.kernels import RBF, Matern32
-from npvi.runtime.checkpoints import CheckpointError, read_checkpoint, write_checkpoint
+from npvi.model.inferring import UnusablePosteriorError
+from npvi.runtime.archive import read_archive, write_archive
+from npvi.runtime.checkpoints import CHECKPOINT, CheckpointError, read_checkpoint, write_checkpoint
 from npvi.runtime.training_state import TrainingState, resumed
 from tests.support import model_files
 
@@ -184,6 +187,49 @@ def test_checkpoint_that_makes_no_sense(path, description):
     write_checkpoint(path, {"parameters": np.zeros(2), "optimizer_state": ()}, {"identity": {}, **told, **description})
     with pytest.raises(CheckpointError, match=f"its {next(iter(description))}.* must be"):
         resumed(path, TrainingState(np.zeros(2), ()), {})
+
+
+def test_checkpoint_with_parts_that_are_missing_or_no_numbers(path):
+    state = TrainingState(np.zeros(2), ())
+    del state.history["seconds"]
+    state.save(path, {})
+    with pytest.raises(CheckpointError, match=r"it has no 'history\.seconds'"):
+        resumed(path, TrainingState(np.zeros(2), ()), {})
+    for lost in ({"parameters": np.array([0.0, np.nan])}, {"parameters": np.zeros(2), "best": np.array([np.inf, 0.0])}):
+        TrainingState(optimizer_state=(), **lost).save(path, {})
+        with pytest.raises(CheckpointError, match="parameters aren't finite"):
+            resumed(path, TrainingState(np.zeros(2), ()), {})
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_checkpoint_that_leads_astray_is_named(path):
+    settings = npvi.SGD(epochs=2, checkpoint=path)
+    model = npvi.GPRegressor(
+        "poisson", kernel=Matern32(2.0), nugget=0.1, method="npvi", optimizer=settings, learn=False
+    )
+    counts = np.arange(len(X)) % 3
+    model.fit(X, counts)
+    with open(path, "rb") as file:
+        about, arrays = read_archive(file, CHECKPOINT)
+    with open(path, "wb") as file:
+        write_archive(file, CHECKPOINT, about, arrays | {"parameters/1": np.full_like(arrays["parameters/1"], -1e300)})
+    with pytest.raises(UnusablePosteriorError, match=f"delete the checkpoint {path}"):
+        model.set_params(optimizer=npvi.SGD(epochs=3, checkpoint=path)).fit(X, counts)
+
+
+def test_recognizer_with_odd_weights(path):
+    network = npvi.amortized.pretrained("poisson")
+    with pytest.raises(npvi.amortized.RecognizerError, match="weights beyond"):
+        npvi.Recognizer.from_text(dataclasses.replace(network, centre=network.centre + 1e9).to_text())
+
+
+@pytest.mark.filterwarnings("ignore:the recognised posterior")
+def test_a_network_that_leads_astray_is_named(monkeypatch):
+    monkeypatch.setattr("npvi.model.inferring._wrong", lambda *_: "its bound is nan")
+    settings = {"nugget": 0.1, "method": "npvi-nn", "network": "pretrained", "learn": False}
+    model = npvi.GPRegressor("poisson", kernel=Matern32(2.0), **settings)
+    with pytest.raises(UnusablePosteriorError, match="the network led to no usable posterior: its bound is nan"):
+        model.fit(X, np.arange(len(X)) % 3)
 
 
 def test_checkpoint_of_other_trees(path):

@@ -26,6 +26,8 @@ __all__ = ["RECOGNIZER", "Recognizer", "RecognizerError", "exact_sites", "pretra
 
 RECOGNIZER = Kind("recognizer", 2, "train it again with npvi.fit_network", zipped=("about", "npvi recognizer 1"))
 _ARRAYS = ("centre", "scale", "low", "high")
+#: features have no unit: what a network sees, and what it makes of it, is of size 1 or so
+_LARGEST = 1e6
 #: what a file says besides its arrays
 _ABOUT = record(
     {
@@ -184,6 +186,8 @@ class Recognizer:
             raise RecognizerError(f"{where} has other arrays than a recognizer of {about['layers']} layers")
         if not all(values.dtype.kind == "f" and np.isfinite(values).all() for values in arrays.values()):
             raise RecognizerError(f"{where}: there are weights that aren't finite")
+        if any(values.size and np.abs(values).max() > _LARGEST for values in arrays.values()):
+            raise RecognizerError(f"{where}: there are weights beyond ±{_LARGEST:g}, which no training finds")
         layers = [(arrays[f"weights{k}"], arrays[f"biases{k}"]) for k in range(about["layers"])]
         sizes = [len(FEATURES), *(biases.size for _, biases in layers)]
         shapes = [weights.shape for weights, _ in layers]

@@ -337,7 +337,8 @@ class Problem:
         # where the data say nothing, all of them go to zero, and rounding beside one standard deviation is none
         least = np.finfo(float).eps * float(np.max(1.0 / sd))
         off = np.abs(gradient - pull).max()
-        mean_residual = float(off / max(largest_term, least))
+        with np.errstate(invalid="ignore"):  # of a posterior that is no use, which is refused later
+            mean_residual = float(off / max(largest_term, least))
         if self.tolerances[0] < mean_residual <= _NEARLY and off <= self._rounding_of_pull(state.mean):
             mean_residual = 0.0  # no number is nearer
         self._last = (mean_residual, state.covariance.mismatch(w))

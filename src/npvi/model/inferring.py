@@ -156,9 +156,19 @@ def infer(spec: Spec, prior: Any, data: Data, stack: Stack, start: Start | None,
         found = _inferred(spec, prior, data, stack, None, seed)
         wrong = _wrong(found[0], prior, data)
     if wrong:
+        if isinstance(spec.optimizer, SGD) and spec.optimizer.checkpoint is not None:
+            raise UnusablePosteriorError(
+                f"stochastic gradients led to no usable posterior: {wrong}. Take a smaller learning_rate, and delete "
+                f"the checkpoint {spec.optimizer.checkpoint}, from which they would go on"
+            )
         if spec.optimizer != "closed":
             raise UnusablePosteriorError(
                 f"stochastic gradients led to no usable posterior: {wrong}. Take a smaller learning_rate"
+            )
+        if found[1] is not None:
+            raise UnusablePosteriorError(
+                f"the network led to no usable posterior: {wrong}. Take another network, or method='full'; nugget and "
+                f"variance of the kernel may also be too large for the likelihood ({data.likelihood!r})"
             )
         weights = "" if data.weight is None else "weights (sample_weight) too small, "
         raise UnusablePosteriorError(

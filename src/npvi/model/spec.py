@@ -32,6 +32,8 @@ _CHOICES = {
     "hyperprior": ("weak", None),
     "hyper": ("auto", "plug-in", "integrate"),
 }
+#: of several labels: all of them are certain long before, and the iteration has no end
+_LARGEST_NUGGET = 1000.0
 #: neighbours, unless they are given; twice as many up to so many rows with more inputs than these
 _NEIGHBORS, _ROWS, _INPUTS = 20, 10_000, 3
 
@@ -138,6 +140,11 @@ def spec_of(
     kernel, plain, nugget, said = plain_parts(settings["kernel"], likelihood, settings["nugget"], len(coords), inputs)
     if settings["hyper"] == "integrate" and isinstance(plain, Softmax):
         raise ValueError("hyper='integrate' doesn't go with three or more labels: use hyper='plug-in', or 'auto'")
+    if isinstance(plain, Softmax) and nugget is not None and nugget > _LARGEST_NUGGET:
+        raise ValueError(
+            f"nugget must be at most {_LARGEST_NUGGET:g} with three or more labels, whose f are logarithms of odds; "
+            f"got {nugget:g}"
+        )
     found: dict[str, Any] = {one.name: settings[one.name] for one in fields(Spec) if one.name in settings}
     found |= {"kernel": kernel, "likelihood": plain, "nugget": nugget, "said": said, "coords": coords, "seed": seed}
     found["named"] = frozenset(name for name in ("kernel", "likelihood") if isinstance(settings[name], str))

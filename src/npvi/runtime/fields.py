@@ -129,7 +129,7 @@ def record(needed: Mapping[str, Check], optional: Mapping[str, Check] | None = N
         start = f"{name}." if name else ""
         for key, inner in needed.items():
             if key not in value:
-                raise KeyError(start + key)
+                raise ValueError(f"it has no {start + key!r}")
             inner(value[key], start + key)
         for key, inner in (optional or {}).items():
             if key in value:

@@ -17,6 +17,7 @@ from npvi.runtime.files import UnwritableError, check_writable
 
 __all__ = ["TrainingState", "owned", "resumed"]
 
+_HISTORY = ("loss", "seconds", "evaluation", "evaluation_epoch")
 #: what a checkpoint says in words and numbers; the rest of a state is arrays
 _FIELDS = record(
     {
@@ -26,7 +27,7 @@ _FIELDS = record(
         "stopped_at": maybe(items(whole(), 2, 2)),
         "best_epoch": maybe(whole()),
         "waited": whole(),
-        "history": each(items(number(finite=False))),
+        "history": record(dict.fromkeys(_HISTORY, items(number(finite=False)))),
     }
 )
 """What a checkpoint says."""
@@ -34,7 +35,7 @@ _TOLD = ("epochs", "outcome", "stopped_at", "best_epoch", "waited", "history")
 
 
 def _no_history() -> dict[str, list[float]]:
-    return {"loss": [], "seconds": [], "evaluation": [], "evaluation_epoch": []}
+    return {name: [] for name in _HISTORY}
 
 
 @dataclass
@@ -124,6 +125,9 @@ def resumed(path: str | os.PathLike[str], state: TrainingState, identity: dict[s
                 f"checkpoint: {os.fspath(path)} belongs to another training, with other {name}; give another path, or "
                 "delete it to start anew"
             )
+    kept = jax.tree.leaves([trees["parameters"], trees.get("best")])
+    if not all(np.isfinite(leaf).all() for leaf in kept):
+        raise CheckpointError(f"checkpoint: {os.fspath(path)}: parameters aren't finite; delete it to start anew")
     stopped_at = told["stopped_at"]
     told["stopped_at"] = None if stopped_at is None else (stopped_at[0], stopped_at[1])
     return TrainingState(**{name: owned(tree) for name, tree in trees.items()}, **{name: told[name] for name in _TOLD})

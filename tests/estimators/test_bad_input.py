@@ -787,3 +787,10 @@ def test_weights_that_leave_no_posterior_are_named(X, y):
 def test_a_nugget_with_which_all_labels_are_certain(X):
     with pytest.raises(ValueError, match="nugget must be at most 1000 with three or more labels"):
         GPClassifier(nugget=10**9, learn=False).fit(X, np.arange(N) % 3)
+
+
+def test_no_quantile_of_a_total(X, fitted):
+    dist = fitted.predict_dist(X)
+    for total in (dist.total(n=4, seed=0), dist.latent_total()):
+        assert total.quantile([]).shape == (0,)
+        assert total.quantile(np.empty((0, 2))).shape == (0, 2)

@@ -502,7 +502,10 @@ class Total:
     def quantile(self, q: Sequence[float] | Array) -> Array: ...
     def quantile(self, q: float | Sequence[float] | Array) -> Number:
         """The smallest draw that at least a part q of the draws doesn't exceed: a number, or an array for several q."""
-        values = np.quantile(self.draws, _check_probabilities(q), method="inverted_cdf")
+        levels = _check_probabilities(q)
+        if not levels.size:  # which NumPy doesn't take
+            return np.empty(levels.shape)
+        values = np.quantile(self.draws, levels, method="inverted_cdf")
         return float(values) if np.ndim(values) == 0 else values
 
     def interval(self, level: float | None = None) -> tuple[float, float]:

@@ -343,6 +343,7 @@ def test_steps_that_make_no_sense(path):
         lambda m, a: a["step_0_mean_"].__setitem__(0, np.nan),
         lambda m, a: m["pipeline"]["steps"][0]["fitted"].update(n_features_in_=10**9),
         lambda m, a: m["pipeline"]["steps"][0]["parameters"].update(with_mean="x"),
+        lambda m, a: m["pipeline"]["steps"][0].update(feature_names_in=[]),
     ):
         model_files.altered(pipeline, path, change)
         refused(path, "cannot be loaded: ", [load])

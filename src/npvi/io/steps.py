@@ -101,6 +101,9 @@ def check_steps(pipeline: Any) -> None:
     if not steps:
         return
     for step in steps:
+        names = getattr(step, "feature_names_in_", None)
+        if names is not None and len(names) != step.n_features_in_:
+            raise ValueError(f"its {type(step).__name__} has {len(names)} names of {step.n_features_in_} columns")
         sizes = [size for value in vars(step).values() if isinstance(value, np.ndarray) for size in value.shape]
         most = max(_FEW, model.n_features_in_, *sizes)
         for name in _WORK:

@@ -504,3 +504,20 @@ def test_two_starts_come_to_the_same_model():
     # climbs end .6 standard errors from the top, without the step that wasn't looked at: 20 % of a length scale here
     assert a.length_scale == pytest.approx(b.length_scale, rel=0.05)
     assert a.variance == pytest.approx(b.variance, rel=0.1)
+
+
+def test_where_information_is_no_number_nothing_is_known(monkeypatch):
+    from npvi.learning import learner
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(40, 1))
+    right = learner.information
+
+    def broken(*args, **kwargs):
+        found = right(*args, **kwargs)
+        found[0] = found[:, 0] = np.nan
+        return found
+
+    monkeypatch.setattr(learner, "information", broken)
+    model = GPRegressor("poisson", kernel="matern32", hyper="plug-in").fit(X, rng.poisson(2.0, 40))
+    assert np.isfinite(model.predict(X)).all()

@@ -39,6 +39,8 @@ _LONG, _MOST = 0.03, 256
 _COEFFICIENTS = 1e-4
 #: of a variance, the least that is a row's own
 _OWN = 1e-6
+#: site precisions whose sums of squares are numbers; a wide v under exp gives any
+_LARGEST = 1e120
 #: how often site precisions are raised at the start, until the bound is finite
 _RAISED = 12
 #: a step is tried whole, then halved until it is given up
@@ -346,6 +348,8 @@ class Problem:
 
     def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> Any:
         """The best covariance of f for w, a `Covariance`, or None where there is none; `solver` is for P + W."""
+        if not np.max(w) <= _LARGEST:
+            return None
         if self.stack.known:
             return self.family.covariance(w, solver)
         given = self.family.covariance(w, solver)
@@ -420,7 +424,7 @@ def _shared(state: State, at: Curvatures, sd: Vector) -> SharedSpread:
 
 def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vector, common: Vector) -> Vector:
     """The w between two positive ones that goes with its own v = common + 1/(others + w), by bisection."""
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    low, high = np.minimum(one, other), np.minimum(np.maximum(one, other), _LARGEST)
     for _ in range(8):
         middle = np.sqrt(low) * np.sqrt(high)  # whose product may be no number
         above = data.expectations(mean, common + 1.0 / (others + middle)).precision > middle

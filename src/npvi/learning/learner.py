@@ -327,7 +327,9 @@ class Learner:
     def known(self, table: Table, found: _Found) -> _Information:
         """What some rows tell about the parameters of a model that was found on them."""
         objective, space = self.objective(table, found.graph, found.start), self.space(table, found.model)
-        return _Information(information(objective, found.model, space, 0.1, here=found.gradient), len(table))
+        matrix = information(objective, found.model, space, 0.1, here=found.gradient)
+        # where a step leads to where the bound is no number, nothing is known
+        return _Information(np.where(np.isfinite(matrix), matrix, 0.0), len(table))
 
     def begun(self, table: Table, part: Table, found: _Found) -> _Found:
         """What was found on a part, to be climbed from on more rows."""

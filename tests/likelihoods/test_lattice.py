@@ -91,6 +91,13 @@ def test_exposure_is_a_shift_of_f(make):
     check(models(make, parts=2, exposure=exposure), 0.95, 0.75)
 
 
+def test_steps_too_narrow_for_their_number_are_left_to_others():
+    rng = np.random.default_rng(0)
+    row = {"exposure": np.full(100, 1e5)}
+    part = Component(1.0, Poisson(), rng.normal(1.0, 1.0, 100), np.exp(rng.uniform(-5.0, 0.5, 100)), row)
+    check([part], 0.05, 0.0)
+
+
 def test_what_no_lattice_serves():
     row = {"trials": np.arange(1.0, 81.0)}
     for parts in (models(lambda scale: Laplace(scale)), models(lambda scale: BetaBinomial(), **row)):

@@ -25,7 +25,7 @@ from npvi.likelihoods.support import Support
 from npvi.linalg.lanes import LANES, add_blocks
 from npvi.runtime.compiling import compiled, inner, reordered
 
-__all__ = ["lattice_quantile"]
+__all__ = ["forget", "lattice_quantile"]
 
 _FEWEST, _TAIL = 64, 1e-3
 """Rows that a lattice is worth it for, and how far out its digits suffice."""
@@ -234,6 +234,9 @@ class _Search:
                 self._unit = start.unit
             self._x = np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf)
             self._f_power = np.floor(np.log2(step))
+            # sums of more terms are left to others
+            reach = _REACH * np.maximum(sds.max(axis=0), sd)
+            self._f_power[reach > (0.5 * _MOST_NODES - 4.0) * 2.0**self._f_power] = np.nan
             self._y_power = np.floor(np.log2(unit / _PER_UNIT))
 
     def _beside(self, largest: _Part, f: np.ndarray) -> tuple[float, float]:
@@ -449,6 +452,12 @@ def _trim() -> None:
         total = sum(len(one.tiles.values) for one in _kept.values())
         while total > _KEPT and len(_kept) > 1:
             total -= len(_kept.popitem(last=False)[1].tiles.values)
+
+
+def forget() -> None:
+    """Forget all lattices."""
+    with _keeping:
+        _kept.clear()
 
 
 @compiled

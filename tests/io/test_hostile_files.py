@@ -377,3 +377,9 @@ def test_random_alterations(kind, path, request):
         found = again.predict_proba(new) if kind == "three_labels" else again.predict(new)
         assert np.isfinite(found).all(), what
     assert min(counts.values()) > 30, counts
+
+
+def test_a_number_of_the_wrong_kind(model, path):
+    for part, name in (("likelihood", "variance"), ("kernel", "variance")):
+        model_files.altered(model, path, lambda m, a, part=part, name=name: m[part].update({name: [1.0]}))
+        refused(path, f"{name} must be one number", [load])

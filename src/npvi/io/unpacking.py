@@ -25,6 +25,7 @@ from npvi.likelihoods.families.softmax import Softmax
 from npvi.linalg import Triangular
 from npvi.linalg.woodbury import WoodburyFactor
 from npvi.model import Fitted, Hyper, LinearPart
+from npvi.parameters import check_kinds
 from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors import NNGP, Prior
@@ -61,11 +62,13 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     if metadata["parameters"].get("method") == "npvi-nn":
         import npvi.amortized  # noqa: F401 - whose settings may be among the parameters
     kernel, likelihood = _made(metadata, "kernel", Kernel, custom), _made(metadata, "likelihood", Likelihood, custom)
+    check_kinds(likelihood)
     likelihood.validate()
     check_arrays(metadata, arrays, likelihood)
     parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
     parameters |= {name: arrays[f"parameter_{name}"] for name in ARRAYS if f"parameter_{name}" in arrays}
     model = _class(name)(**parameters)
+    check_kinds(kernel)
     kernel.validate(arrays["X"].shape[1])
     y = likelihood.check_response(arrays["y"])
     row = likelihood.check_row({name: arrays[f"row_{name}"] for name in metadata["row"]}, len(y), y)

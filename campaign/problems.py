@@ -38,6 +38,12 @@ _KERNELS = (
 )
 #: draws of responses, and standard errors that their share below a number, or their mean, may be off
 _DRAWS, _ERRORS = 400, 6.0
+#: a coordinate, its inverse and dy/dx: for all numbers, positive ones and shares
+_SCALES: tuple[tuple[Callable[[Any], Any], ...], ...] = (
+    (np.asarray, np.asarray, np.ones_like),
+    (np.log, np.exp, lambda y: y),
+    (special.logit, special.expit, lambda y: y * (1.0 - y)),
+)
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
@@ -254,8 +260,12 @@ def _check_density(dist: Any, quantiles: np.ndarray, discrete: bool) -> None:
     if dist.likelihood.support.atom is not None or not (high > low).all():
         return
     nodes, weights = np.polynomial.legendre.leggauss(16)
-    density = [np.exp(dist.log_prob(low + 0.5 * (high - low) * (z + 1.0))) for z in nodes]
-    got = 0.5 * (high - low) * np.einsum("k,kn->n", weights, np.array(density))
+    # in the logarithm, or log-odds, in which responses next to an end are no steeper than others
+    to, back, slope = _SCALES[(dist.likelihood.support.lower == 0.0) + (dist.likelihood.support.upper == 1.0)]
+    first, last = to(low), to(high)
+    places = [back(first + 0.5 * (last - first) * (z + 1.0)) for z in nodes]
+    density = [np.exp(dist.log_prob(y)) * slope(y) for y in places]
+    got = 0.5 * (last - first) * np.einsum("k,kn->n", weights, np.array(density))
     expected = dist.cdf(high) - dist.cdf(low)
     what = f"the density integrates to {got} from {low} to {high}, where the cdf rises by {expected}"
     check(np.allclose(got, expected, rtol=5e-3), what)

@@ -89,7 +89,7 @@ def judged(one: Simulated, network: str, seed: int = 0) -> Judged:
     fit = recognise(recognizer, *one)
     found = fit.info["applicability"]
     seconds = time.perf_counter() - started - found["seconds"]
-    full = fit_posterior(AllCovariances(one.stack.prior), one.stack.prior, *one)
+    full = fit_posterior(AllCovariances(one.stack.prior), *one)
     return Judged(found["verdict"], found, distance(fit.posterior, full.posterior), seconds)
 
 

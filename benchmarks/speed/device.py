@@ -76,7 +76,7 @@ def main() -> None:
     show("recognised posterior", ["what", "device", "compilation s", "s", "points per second"], rows)
     if n <= 200_000:
         with threads(None):
-            best = fit_posterior(SparseFactors(stack.prior), stack.prior, data, stack)
+            best = fit_posterior(SparseFactors(stack.prior), data, stack)
         say(f"gap {(best.elbo - fit.elbo) / n:.5f} nats per point")
 
 

@@ -37,7 +37,7 @@ def main() -> None:
         def fit(graph=graph, points=points, response=response, likelihood=likelihood):
             prior = NNGP(RBF(0.1, 1.0), 0.1, points, graph)
             mean = Stack(Process(prior))
-            return fit_posterior(SparseFactors(prior), prior, Data(likelihood, response), mean)
+            return fit_posterior(SparseFactors(prior), Data(likelihood, response), mean)
 
         fit()
         prior = NNGP(RBF(0.1, 1.0), 0.1, points, graph)

@@ -48,7 +48,7 @@ def problem(n=800, likelihood=None, seed=0, scale=1.0, constant=False):
 
 
 def optimum(data, stack):
-    return fit_posterior(SparseFactors(stack.prior), stack.prior, data, stack)
+    return fit_posterior(SparseFactors(stack.prior), data, stack)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from npvi.likelihoods import Bernoulli, Poisson
 
 def dense(one):
     prior = one.stack.prior
-    return fit_posterior(AllCovariances(prior), prior, *one).posterior
+    return fit_posterior(AllCovariances(prior), *one).posterior
 
 
 SETS = dict(sets(250))

@@ -101,8 +101,8 @@ def test_the_mean_function_is_profiled_out(p):
     beta = np.linalg.lstsq(T @ H, T @ f, rcond=None)[0]
     np.testing.assert_allclose(mean.coefficients(f), beta, rtol=1e-8)
     np.testing.assert_allclose(mean.centred(f), f - H @ beta, rtol=1e-8, atol=1e-10)
-    assert mean.penalty(f) == pytest.approx(f @ projected @ f, rel=1e-8)
-    gradient = mean.penalty_gradient(f)
+    assert mean.quadratic(f) == pytest.approx(f @ projected @ f, rel=1e-8)
+    gradient = mean.matvec(f)
     np.testing.assert_allclose(gradient, projected @ f, rtol=0, atol=1e-8 * np.abs(gradient).max())
     x = mean.solve(ProcessPrecision(model, w), f)
     np.testing.assert_allclose(x, np.linalg.solve(projected + np.diag(w), f), rtol=0, atol=1e-7 * np.abs(x).max())

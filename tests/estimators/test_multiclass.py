@@ -118,7 +118,7 @@ def test_by_draws_as_by_dense_matrices(monkeypatch):
 
 def test_the_gradient_of_the_bound(monkeypatch):
     X, y, _ = forest(150)
-    tight = lambda *a, **k: fit_softmax(*a[:5], tolerance=1e-7)  # noqa: E731
+    tight = lambda *a, **k: fit_softmax(*a[:4], tolerance=1e-7)  # noqa: E731
     monkeypatch.setattr(learning, "fit_softmax", tight)
     graph = build_graph(X, 10).packed()
     data = Data(Softmax(3), np.searchsorted(LABELS, y).astype(float)).take(graph.order)
@@ -148,7 +148,7 @@ def test_draws_for_the_gradient_have_the_mean_covariance_of_the_classes(fitted, 
     objective(model)
     prior = model.prior(fitted.prior_.X, graph)
     fit = learning.fit_softmax(
-        learning.AllCovariances(prior, strict=True), prior, data, model.stack(prior, np.ones((len(data.y), 1)))
+        learning.AllCovariances(prior, strict=True), data, model.stack(prior, np.ones((len(data.y), 1)))
     )
     draws = objective._draws(fit.posterior)
     assert draws.shape == (len(data.y), 3 * 16)

@@ -273,7 +273,7 @@ def test_a_long_step_is_held_to_what_agrees_with_itself():
     X = np.zeros((1, 2))
     prior = NNGP(Matern12(1.0), 1.0, X, build_graph(X, 1))
     data = Data(NOISES["poisson"].likelihood, np.zeros(1))
-    problem = Problem(AllCovariances(prior), prior, data, Stack(Process(prior)), (0.0, 0.0))
+    problem = Problem(AllCovariances(prior), data, Stack(Process(prior)), (0.0, 0.0))
     mean, before, after, others = np.array([-12.29]), np.array([12.48]), np.array([18.49]), np.array([0.0326])
     proposed = data.expectations(mean, after).precision
     was = 1.0 / before - others

@@ -391,7 +391,7 @@ def test_priors_of_low_rank(kind):
     Z, data = X[graph.order], Data(Poisson(), y[graph.order])
     prior = kind(Matern32(length_scale=0.4), 0.1, Z, graph, Z[:8])
     stack, family = Stack(Process(prior)), SparseFactors(prior)
-    best = fit_posterior(family, prior, data, stack).elbo
+    best = fit_posterior(family, data, stack).elbo
     fit = fit_stochastic(family, prior, data, stack, settings=SGD("adam", epochs=300, batch_size=20))
     assert 0.0 < best - fit.elbo < 0.3 * 60
     assert fit.info["expected_gain"] == pytest.approx(best - fit.elbo, rel=0.2)

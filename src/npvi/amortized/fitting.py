@@ -52,7 +52,7 @@ class Examples:
 def optimum(data: Data, stack: Stack) -> Fit:
     """What there is to learn from a data set, by the closed form."""
     prior, data = stack.prior, replace(data, coarse=True)
-    found = fit_posterior(SparseFactors(prior), prior, data, stack, tolerance=_NEAR_ENOUGH, max_iterations=60)
+    found = fit_posterior(SparseFactors(prior), data, stack, tolerance=_NEAR_ENOUGH, max_iterations=60)
     return found.unless_interrupted()
 
 

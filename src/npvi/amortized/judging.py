@@ -45,7 +45,7 @@ def compare_with_optimum(model: Any) -> dict[str, float]:
     prior, data, n = model.prior_, model.data_, len(model.data_.y)
     stack = model.fitted_.stack
     with threads(model.n_jobs):
-        best = fit_posterior(SparseFactors(prior), prior, data, stack).unless_interrupted()
+        best = fit_posterior(SparseFactors(prior), data, stack).unless_interrupted()
         mine, theirs = model.posterior_, best.posterior
         of_mean = bound(prior, data, stack, mine.mean, theirs.factor)  # type: ignore[attr-defined]
         of_factor = bound(prior, data, stack, theirs.mean, mine.factor)

@@ -72,7 +72,7 @@ def recognise_locally(
     if refine:
         start = Start(fit.posterior.mean, fit.posterior.variance, found.site_precision)
         family = SparseFactors(prior)
-        fit = fit_posterior(family, prior, data, stack, start, max_iterations=refine - 1, progress=report)
+        fit = fit_posterior(family, data, stack, start, max_iterations=refine - 1, progress=report)
     device = jax.devices()[0].device_kind
     tell(fit, recognizer, data, found.features, seconds, refine, solves=0, pieces=len(layout.members), device=device)
     return fit

@@ -74,7 +74,7 @@ def full_marginals(data: Data, stack: Stack, start: Any, max_iterations: int = _
     begin = Start(start.mean, start.variance, start.site_precision)
     family = FactoredCovariances(prior)
     try:
-        fit = fit_posterior(family, prior, data, stack, begin, max_iterations=max_iterations, enough=_ENOUGH)
+        fit = fit_posterior(family, data, stack, begin, max_iterations=max_iterations, enough=_ENOUGH)
     except NotPositiveDefiniteError:
         return None
     found: Any = fit.unless_interrupted().posterior
@@ -125,7 +125,7 @@ def _judged(fit: Fit, data: Data, refinable: bool) -> tuple[str, Distance]:
         return "full", found  # finishing sweeps and networks lead to this L at best
     if refinable:
         start = Start(mine.mean, mine.variance, mine.site_precision)
-        refined = fit_posterior(family, prior, data, stack, start, max_iterations=0).unless_interrupted()
+        refined = fit_posterior(family, data, stack, start, max_iterations=0).unless_interrupted()
         if distance(refined.posterior, full).near:
             return "refine", found
     return "retrain", found

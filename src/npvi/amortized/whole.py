@@ -38,7 +38,7 @@ class Whole:
         self.marginal_variance: Vector = prior.marginal_variance
 
     def pull(self, mean: Vector) -> Vector:
-        return self.stack.penalty_gradient(mean)
+        return self.stack.matvec(mean)
 
     def solve(self, precision: Vector, slope: Vector) -> Vector:
         solver = ProcessPrecision(self.prior, precision, self.log, _TOLERANCE)

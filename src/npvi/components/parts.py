@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -29,7 +29,7 @@ from scipy import linalg
 from npvi.components.base import Component
 from npvi.components.dense import Dense
 from npvi.components.group import BlockFactor, Group
-from npvi.components.process import Process
+from npvi.components.process import Process, SolverLog
 from npvi.linalg import DenseFactor, conjugate_gradients, dense_factor, inverse_root, solve_columns
 
 __all__ = ["LogDeterminant", "Moments", "Parts", "PartsPrecision", "Variances"]
@@ -46,6 +46,8 @@ _PROBES, _DRAWS, _TOLERANCE = 16, 64, 1e-3
 #: columns that are solved for at a time
 _TOGETHER = 32
 _MOST_STEPS, _MOST_ROOT = 1000, 100
+#: variance of a flat direction, relative to that of all parts, where it must be a number
+_WIDE = 1e4
 
 
 class Variances(NamedTuple):
@@ -89,6 +91,7 @@ class Parts:
     Parameters
     ----------
     components : processes, groups and dense ones.
+    offset : what is added to the predictor of each row, shape (rows,).
     dense : up to so many numbers in all everything is dense, and exact.
 
     Examples
@@ -102,8 +105,11 @@ class Parts:
     array([0.6818])
     """
 
-    def __init__(self, components: Sequence[Component[Any]], dense: int = _DENSE) -> None:
-        self.components, self.dense = tuple(components), dense
+    #: no coefficients beside the parts, as a `Stack` may have
+    known: ClassVar[bool] = True
+
+    def __init__(self, components: Sequence[Component[Any]], offset: Vector | None = None, dense: int = _DENSE) -> None:
+        self.components, self.offset, self.dense = tuple(components), offset, dense
         self.slices = _slices(self.components)
         self.size = self.slices[-1].stop
         #: which parts are taken together, and the others, groups first
@@ -114,6 +120,10 @@ class Parts:
     def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """A z = Σ_j A_j z_j, for one vector (size,) or many (size, R)."""
         return _total(part.times(z[of]) for part, of in zip(self.components, self.slices))
+
+    def seen(self, z: Vector) -> Vector:
+        """The predictor η = A z + offset, shape (rows,)."""
+        return self.times(z) if self.offset is None else self.times(z) + self.offset
 
     def transpose_times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Aᵀ x, for x of shape (rows,) or (rows, R)."""
@@ -146,6 +156,29 @@ class Parts:
         return found if found.usable else None
 
     @cached_property
+    def marginal_precision(self) -> Vector:
+        """1 / Var η_i under the prior, shape (rows,); a flat direction counts as one much wider than all parts."""
+        largest = [float(np.max(part.row_variance(1.0))) for part in self.components if not part.few]
+        widest = _WIDE * (sum(largest) or 1.0)
+        return 1.0 / _total(part.row_variance(widest) for part in self.components)
+
+    def precision(
+        self, site_precision: Vector, log: SolverLog | None, tolerance: float, nearby: Any = None, own: Any = None
+    ) -> PartsPrecision:
+        """Λ for site precisions w ≥ 0, for systems to a tolerance; what they take is noted in the log."""
+        return PartsPrecision(self, site_precision, tolerance, log)
+
+    def solve(self, precision: PartsPrecision, rhs: Vector, less: Any = None) -> Vector:
+        """Λ⁻¹ rhs."""
+        return precision.solve(rhs)
+
+    def first_step(self, precision: PartsPrecision, eta: Vector, gradient: Vector) -> tuple[Vector, Vector]:
+        """Where to begin, and a step from there, for a gradient in η at some η: from 0 to the best z for its sites."""
+        given = eta if self.offset is None else eta - self.offset
+        rhs = self.transpose_times(precision.site_precision * given + gradient)
+        return np.zeros(self.size), precision.solve(rhs)
+
+    @cached_property
     def few(self) -> Dense | None:
         """The parts that are taken together, as one."""
         return _as_one([self.components[j] for j in self.together]) if self.together else None
@@ -158,7 +191,7 @@ class Parts:
     @cached_property
     def rest(self) -> Parts | None:
         """The other parts alone, groups first."""
-        return Parts([self.components[j] for j in self.apart], 0) if self.apart else None
+        return Parts([self.components[j] for j in self.apart], dense=0) if self.apart else None
 
     @cached_property
     def overlaps(self) -> dict[tuple[int, int], _Overlap]:
@@ -170,14 +203,21 @@ class Parts:
 class PartsPrecision:
     """Λ = P + AᵀWA for one W.
 
-    Attributes
+    Parameters
     ----------
-    iterations : of conjugate gradients, for each system of one right-hand side so far.
+    parts, site_precision : A and P, and w, shape (rows,).
+    tolerance : of systems.
+    log : where to note what these take.
     """
 
-    def __init__(self, parts: Parts, site_precision: Vector) -> None:
-        self.parts, self.site_precision = parts, site_precision
-        self.iterations: list[int] = []
+    #: a factor that others may start from
+    best: ClassVar[None] = None
+
+    def __init__(
+        self, parts: Parts, site_precision: Vector, tolerance: float = 1e-8, log: SolverLog | None = None
+    ) -> None:
+        self.parts, self.site_precision, self.tolerance = parts, site_precision, tolerance
+        self.log = SolverLog() if log is None else log
         together = [parts.slices[j] for j in (*parts.apart, *parts.together)]
         self._inner = np.concatenate([np.arange(parts.size)[of] for of in together])
         self._n_rest = parts.rest.size if parts.rest is not None else 0
@@ -194,17 +234,24 @@ class PartsPrecision:
         weighted = (self.site_precision * self.parts.times(z).T).T
         return self.parts.matvec(z) + self.parts.transpose_times(weighted)
 
-    def solve(self, rhs: NDArray[np.float64], tolerance: float = 1e-8) -> NDArray[np.float64]:
+    @property
+    def iterations(self) -> list[int]:
+        """Of conjugate gradients, for each system of one right-hand side so far."""
+        return self.log.iterations
+
+    def solve(self, rhs: NDArray[np.float64], tolerance: float | None = None) -> NDArray[np.float64]:
         """x with ‖Λ x − rhs‖ ≤ tolerance·‖rhs‖, or as near as rounding lets it; rhs (size,) or many (size, R)."""
+        tolerance = self.tolerance if tolerance is None else tolerance
         if self._is_dense:
             return self._dense.solve(rhs)
         if rhs.ndim == 2:
             return _solved(self.matvec, rhs, self.precondition, tolerance)
         found = conjugate_gradients(self.matvec, rhs, self.precondition, tolerance, _MOST_STEPS)
-        self.iterations.append(found.iterations)
+        self.log.iterations.append(found.iterations)
+        self.log.residuals.append(found.residual)
         return found.x
 
-    def solve_rows(self, rhs: NDArray[np.float64], tolerance: float = 1e-8) -> NDArray[np.float64]:
+    def solve_rows(self, rhs: NDArray[np.float64], tolerance: float | None = None) -> NDArray[np.float64]:
         """A Λ⁻¹ Aᵀ rhs: (P̃ + W)⁻¹ rhs, if P̃ is the precision of η under the prior; shape (rows,) or (rows, R)."""
         return self.parts.times(self.solve(self.parts.transpose_times(rhs), tolerance))
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.components.linear import Coefficients, CoefficientSpread, Trend, inverse_root
-from npvi.components.process import Process, ProcessPrecision
+from npvi.components.process import Process, ProcessPrecision, SolverLog
+from npvi.priors import PrecisionFactor
 
 __all__ = ["Stack"]
 
@@ -43,6 +44,17 @@ class Stack:
         basis = linear.basis
         self._PH = process.matvec(basis) if linear.size else basis
         self._HPH = basis.T @ self._PH + np.diag(linear.precision)
+
+    def seen(self, f: Vector) -> Vector:
+        """What rows of the data see of f: each its own."""
+        return f
+
+    times = transpose_times = seen
+
+    @property
+    def logdet(self) -> float:
+        """log |P⁻¹|; what coefficients add to the bound is theirs (`spread`)."""
+        return self.process.logdet
 
     @property
     def known(self) -> bool:
@@ -71,14 +83,14 @@ class Stack:
         """f − H E[β | f]."""
         return f if self.known else f - self.linear.times(self.coefficients(f))
 
-    def penalty(self, f: Vector) -> float:
+    def quadratic(self, f: Vector) -> float:
         """fᵀP̃f."""
         if self.known:
             return self.process.quadratic(f)
         coefficients = self.coefficients(f)
         return self.process.quadratic(f - self.linear.times(coefficients)) + self.linear.quadratic(coefficients)
 
-    def penalty_gradient(self, f: Vector) -> Vector:
+    def matvec(self, f: Vector) -> Vector:
         """P̃f."""
         return self.process.matvec(self.centred(f))
 
@@ -89,6 +101,21 @@ class Stack:
         if less is None:
             return solver.solve(rhs, less=lambda x: self._PH @ self.coefficients(x))
         return solver.solve(rhs, less=lambda x: self._PH @ self.coefficients(x) + less(x))
+
+    def precision(
+        self,
+        site_precision: Vector,
+        log: SolverLog,
+        tolerance: float,
+        nearby: PrecisionFactor | None = None,
+        own: tuple[str, Any] | None = None,
+    ) -> ProcessPrecision:
+        """P + W, as `ProcessPrecision` has it."""
+        return ProcessPrecision(self.prior, site_precision, log, tolerance, nearby, own)
+
+    def first_step(self, solver: ProcessPrecision, f: Vector, gradient: Vector) -> tuple[Vector, Vector]:
+        """Where to begin, and a step from there, for a gradient in f at some f; `solver` is for P + W."""
+        return f, self.solve(solver, gradient - self.matvec(f))
 
     def spread(self, solver: ProcessPrecision) -> CoefficientSpread | None:
         """Of q(β), for the site precisions of `solver`, which is for P + W; None where w < 0 leaves none.

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.components import CoefficientSpread, ProcessPrecision, Stack, Trend
+from npvi.components import CoefficientSpread, Parts, Stack, Trend
 from npvi.inference.data import Data
 from npvi.inference.families.base import Covariance, Family, Start
 from npvi.inference.loop import ascend, joined
 from npvi.inference.newton import Problem, WithCoefficients, without_coefficients
 from npvi.posteriors import Posterior
-from npvi.priors import PrecisionFactor, Prior
+from npvi.priors import PrecisionFactor
 
 __all__ = ["Covariance", "Family", "Fit", "Start", "fit_from_sites", "fit_posterior"]
 
@@ -40,8 +40,10 @@ class Fit:
     posterior: Posterior
     elbo: float
     info: dict[str, Any]
-    stack: Stack
-    solver: ProcessPrecision
+    stack: Any
+    """A `Stack`, or `Parts`."""
+    solver: Any
+    """Of systems with its precision and the sites that the fit ended with."""
     factor: PrecisionFactor | None = field(default=None, kw_only=True)
     """That of P + W, if there is one."""
     near: bool = field(default=False, kw_only=True)
@@ -72,9 +74,8 @@ class Fit:
 
 def fit_posterior(
     family: Family,
-    prior: Prior,
     data: Data,
-    stack: Stack,
+    stack: Stack | Parts,
     start: Start | None = None,
     tolerance: float = 1e-7,
     max_iterations: int = 200,
@@ -86,8 +87,8 @@ def fit_posterior(
     Parameters
     ----------
     family : what V may be.
-    prior, data : in the graph's order.
-    stack : the prior and its mean Hβ.
+    data : in the graph's order; with `Parts`, in any.
+    stack : the prior and its mean Hβ, or what the predictor is a sum of.
     start : warm start; by default y's own sites.
     tolerance : for both residuals, max-norms relative to the largest term of their equation.
     enough : an iteration that raises the bound by less is the last one; one that promises less than half is not made.
@@ -100,7 +101,7 @@ def fit_posterior(
     if not stack.known:
         tolerance = max(tolerance, _COEFFICIENTS)
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
-    problem = Problem(family, prior, data, stack, tolerances, enough)
+    problem = Problem(family, data, stack, tolerances, enough)
     return _ascended(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
 
 
@@ -114,8 +115,8 @@ def fit_from_sites(
     progress: Callable[[dict[str, float]], None] | None = None,
 ) -> Fit:
     """N(mean, V) with the best V for given site precisions w ≥ 0, and some iterations from there on."""
-    prior, tolerances = stack.prior, (1e-7, 1e-7)
-    problem = Problem(family, prior, data, stack, tolerances)
+    tolerances = (1e-7, 1e-7)
+    problem = Problem(family, data, stack, tolerances)
     state = problem.at(mean, problem.covariance(site_precision))
     return _ascended(problem, state, tolerances, iterations, -np.inf, progress)
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.components import CoefficientSpread, ProcessPrecision, SolverLog, Stack
+from npvi.components import CoefficientSpread, Parts, SolverLog, Stack
 from npvi.inference.data import Data
 from npvi.inference.families.base import Covariance, Family, Start
 from npvi.inference.shared_spread import SharedSpread
 from npvi.likelihoods import Curvatures, Expectations
-from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
+from npvi.priors import NotPositiveDefiniteError, PrecisionFactor
 
 __all__ = ["Problem", "State", "WithCoefficients", "without_coefficients"]
 
@@ -94,6 +94,8 @@ class State:
     mean: Vector
     covariance: Covariance
     """The best one for its own w; at the optimum that is the w of (mean, variance)."""
+    predictor: Vector
+    """What rows of the data see of the mean."""
     data: Data
     rest: float
     """All of the bound but what the data say; −∞ where it isn't known."""
@@ -101,7 +103,7 @@ class State:
     @cached_property
     def expected(self) -> Expectations:
         """What the data say there."""
-        return self.data.expectations(self.mean, self.covariance.variance)
+        return self.data.expectations(self.predictor, self.covariance.variance)
 
     @cached_property
     def elbo(self) -> float:
@@ -115,20 +117,20 @@ class Problem:
     def __init__(
         self,
         family: Family,
-        prior: Prior,
         data: Data,
-        stack: Stack,
+        stack: Stack | Parts,
         tolerances: tuple[float, float],
         enough: float = -np.inf,
     ) -> None:
-        self.family, self.prior, self.data, self.stack = family, prior, data, stack
+        self.family, self.data = family, data
+        self.stack: Any = stack
         self.tolerances, self._last = tolerances, (np.inf, np.inf)
         # halving steps again and again, and others after that, are for those who want the optimum itself
         self.enough, self.thorough = enough, enough == -np.inf
         self.shares = _SHARES if self.thorough else _SHARES[:3]
         self._pulled: tuple[Vector | None, Any] = (None, None)
         self.log = SolverLog()
-        self.relaxation = Relaxation(prior.graph.n_points)
+        self.relaxation = Relaxation(len(data.y))
         self._share = 1.0  # of a step for V to try first
 
     def initial(self, start: Start | None) -> State:
@@ -152,29 +154,29 @@ class Problem:
     def _started(self, start: Start) -> State | None:
         if start.site_precision is not None:
             given: Any = _Given(start.site_precision, start.variance, start.factor)
-            return State(start.mean, given, self.data, -np.inf)
+            return State(start.mean, given, self.stack.seen(start.mean), self.data, -np.inf)
         expected = self.data.expectations(start.mean, start.variance)
         w = np.maximum(expected.precision, 0.0)
         solver = self._solver(w)
-        step = self._mean_step(start.mean, expected.gradient, solver)
-        here = self.at(start.mean, self.covariance(w, solver))
+        first, step = self.stack.first_step(solver, start.mean, expected.gradient)
+        here = self.at(first, self.covariance(w, solver))
         for _ in range(_RAISED):
             if here is None:
                 return None
             # where log p is not concave nothing but a wide prior may hold the step
-            tried = (self.at(start.mean + share * step, here.covariance) for share in _SHARES)
+            tried = (self.at(first + share * step, here.covariance) for share in _SHARES)
             state = next((trial for trial in tried if trial is not None and self._no_worse(trial, here)), here)
             if np.isfinite(state.elbo):
                 break
             # where covariates tell zeros from the rest, sites say next to nothing of a coefficient, and its variance
             # takes the expected counts beyond all bounds: sites that say more, to begin with
             w = 4.0 * w
-            here = self.at(start.mean, self.covariance(w))
+            here = self.at(first, self.covariance(w))
         else:
             return None
         mean = state.mean
         v, w = state.covariance.variance, state.covariance.site_precision
-        settled = self._settled(v, w, mean, state.expected.precision, np.zeros_like(v))
+        settled = self._settled(v, w, state.predictor, state.expected.precision, np.zeros_like(v))
         better = self.at(mean, self.covariance(settled)) if settled is not state.expected.precision else None
         return better if better is not None and better.elbo > state.elbo else state
 
@@ -212,7 +214,7 @@ class Problem:
         left as it is.
         """
         w, sd = state.covariance.site_precision, np.sqrt(state.covariance.variance)
-        at, whole = self.data.curvatures(state.mean, sd), sd
+        at, whole = self.data.curvatures(state.predictor, sd), sd
         shared = spread = _shared(state, at, sd)
         v = np.maximum(state.covariance.variance - shared.variance, _OWN * state.covariance.variance)
         before = np.sqrt(v)
@@ -220,9 +222,9 @@ class Problem:
         others = np.maximum(1.0 / v - w, self.stack.marginal_precision)
         for step_number in range(_STEPS):
             if step_number > 0:
-                spread = spread.best(self.data, mean, own_sd**2)
+                spread = spread.best(self.data, self.stack.seen(mean), own_sd**2)
                 sd = np.sqrt(own_sd**2 + spread.variance)
-                at = self.data.curvatures(mean, sd)
+                at = self.data.curvatures(self.stack.seen(mean), sd)
             part = own_sd / sd  # how s moves with what is its own of it
             # for the c that `others` may have been kept above
             slope_sd = part * at.in_sd + (w - 1.0 / v) * own_sd + 1.0 / own_sd
@@ -230,17 +232,18 @@ class Problem:
             bend_sd = others + 1.0 / own_sd**2 - np.minimum(bend, 0.0)
             cross = part * at.in_mean_sd
             bend_mean = np.maximum(-at.in_mean_mean - cross**2 / bend_sd, 0.0)
-            slope = at.in_mean + cross * slope_sd / bend_sd - self._pull(mean)
+            slope = self.stack.transpose_times(at.in_mean + cross * slope_sd / bend_sd) - self._pull(mean)
             solver = self._solver(bend_mean, factor)
             step = self._coupled_step(solver, slope, spread, (at, slope_sd, bend_sd, sd))
             gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
             if step_number == 0 and gain < 0.5 * self.enough and self.complete(state):
                 trial = self.at(mean + step, state.covariance)
                 return trial if trial is not None and self._no_worse(trial, state) else state
-            step_sd = (slope_sd + cross * step) / bend_sd
+            moved = self.stack.times(step)
+            step_sd = (slope_sd + cross * moved) / bend_sd
             mean, factor = mean + step, solver.best
             own_sd = np.clip(own_sd + step_sd, 0.5 * before, 2.0 * before)
-            length, length_sd = float(np.max(np.abs(step) / whole)), float(np.max(np.abs(step_sd) / before))
+            length, length_sd = float(np.max(np.abs(moved) / whole)), float(np.max(np.abs(step_sd) / before))
             if not _SHORT[0] < length < _SHORT[1] or length_sd > _SHORT_SD:
                 break
         for cut in self.shares:
@@ -248,10 +251,11 @@ class Problem:
             # where V goes too far it is because neighbours answer for each other; the mean's step knows of them all
             tried = state.mean + min(1.0, 2.0 * share) * (mean - state.mean)
             variance = (before + share * (own_sd - before)) ** 2
-            common = shared.best(self.data, tried, variance).variance
-            proposed = self.data.expectations(tried, variance + common).precision
-            self._hold(proposed, tried, v, variance, others, common)
-            change = self._settled(v, w, tried, proposed, common) - w
+            seen = self.stack.seen(tried)
+            common = shared.best(self.data, seen, variance).variance
+            proposed = self.data.expectations(seen, variance + common).precision
+            self._hold(proposed, seen, v, variance, others, common)
+            change = self._settled(v, w, seen, proposed, common) - w
             if cut == 1.0:
                 relaxation = self.relaxation.of(change * v)
             # what is shared agrees with itself at any mean
@@ -264,7 +268,7 @@ class Problem:
             trial = None  # its draws take memory
         return None
 
-    def _coupled_step(self, solver: ProcessPrecision, slope: Vector, spread: SharedSpread, at: tuple) -> Vector:
+    def _coupled_step(self, solver: Any, slope: Vector, spread: SharedSpread, at: tuple) -> Vector:
         """A step for μ, what it does to the spread that rows share included."""
         if len(spread):
             coupling = spread.coupling(*at)
@@ -330,7 +334,7 @@ class Problem:
 
     def certificate(self, state: State) -> dict[str, float]:
         """Both residuals, relative to the largest term of their equation, and the bound."""
-        gradient, w = state.expected.gradient, state.expected.precision
+        gradient, w = self.stack.transpose_times(state.expected.gradient), state.expected.precision
         pull = self._pull(state.mean)
         # the last term is the gradient of a mean that is off by one standard deviation: where gradient and pull cancel
         # to rounding (all y equal to the constant mean) there is no other scale
@@ -346,7 +350,7 @@ class Problem:
         self._last = (mean_residual, state.covariance.mismatch(w))
         return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
 
-    def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> Any:
+    def covariance(self, w: Vector, solver: Any = None) -> Any:
         """The best covariance of f for w, a `Covariance`, or None where there is none; `solver` is for P + W."""
         if not np.max(w) <= _LARGEST:
             return None
@@ -359,41 +363,41 @@ class Problem:
         found = self.stack.spread(self.solver_with(given, w, tolerance, solver))
         return None if found is None else WithCoefficients(given, found)
 
-    def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> ProcessPrecision:
-        return ProcessPrecision(self.prior, w, self.log, self.family.solve_tolerance, nearby)
+    def _solver(self, w: Vector, nearby: PrecisionFactor | None = None) -> Any:
+        return self.stack.precision(w, self.log, self.family.solve_tolerance, nearby)
 
-    def solver_with(
-        self, given: Covariance, w: Vector, tolerance: float, solver: ProcessPrecision | None = None
-    ) -> ProcessPrecision:
+    def solver_with(self, given: Covariance, w: Vector, tolerance: float, solver: Any = None) -> Any:
         """For P + W and the covariance that was found there, by `solver` if there was one: with the factor there is."""
         route, nearby = getattr(given, "route", ""), given.precision_factor if solver is None else solver.best
         own = (route, given.precision_factor) if route else None
-        return ProcessPrecision(self.prior, w, self.log, tolerance, nearby, own)
+        return self.stack.precision(w, self.log, tolerance, nearby, own)
 
-    def _mean_step(self, mean: Vector, gradient: Vector, solver: ProcessPrecision) -> Vector:
+    def _mean_step(self, mean: Vector, gradient: Vector, solver: Any) -> Vector:
         """(P̃ + W)⁻¹ (gradient − P̃ mean)."""
-        slope = gradient - self._pull(mean)
+        slope = self.stack.transpose_times(gradient) - self._pull(mean)
         return self.stack.solve(solver, slope)
 
     def _pull(self, mean: Vector) -> Vector:
         """P̃ mean, remembered: the certificate of a state and the next step both want it."""
         if mean is not self._pulled[0]:
-            self._pulled = (mean, self.stack.penalty_gradient(mean))
+            self._pulled = (mean, self.stack.matvec(mean))
         return self._pulled[1]
 
     def _rounding_of_pull(self, mean: Vector) -> float:
         """What a few units in the last place of f are in P̃f: much, where f hardly varies beside its size."""
         places = np.spacing(np.abs(mean))
         places[::2] *= -1.0
-        return _LAST_PLACES * float(np.abs(self.stack.penalty_gradient(places)).max())
+        return _LAST_PLACES * float(np.abs(self.stack.matvec(places)).max())
 
     def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
         """The state at (mean, covariance); None where there is no such covariance."""
         if covariance is None:
             return None
         # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
-        known = covariance.site_precision @ covariance.variance - self.stack.penalty(mean) - self.prior.logdet
-        return State(mean, covariance, self.data, 0.5 * float(known + covariance.log_determinant))
+        known = covariance.site_precision @ covariance.variance - self.stack.quadratic(mean) - self.stack.logdet
+        return State(
+            mean, covariance, self.stack.seen(mean), self.data, 0.5 * float(known + covariance.log_determinant)
+        )
 
     def with_covariance(self, state: State, given: Covariance) -> State:
         """The same state where the covariance of f, given the mean's coefficients, is known better."""

@@ -27,7 +27,7 @@ from npvi.likelihoods.families.softmax import Softmax
 from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
 from npvi.linalg import Noise, conjugate_gradients
 from npvi.posteriors.stacked import StackedPosterior
-from npvi.priors import Conditional, NotPositiveDefiniteError, PrecisionFactor, Prior
+from npvi.priors import Conditional, NotPositiveDefiniteError, PrecisionFactor
 
 __all__ = ["SoftmaxFit", "StackedTrend", "class_noises", "fit_softmax"]
 
@@ -122,7 +122,6 @@ class _State:
 
 def fit_softmax(
     family: Family,
-    prior: Prior,
     data: Data,
     stack: Stack,
     start: Start | None = None,
@@ -143,7 +142,7 @@ def fit_softmax(
     A keyboard interrupt ends the iteration early; what was reached is returned with ``info["interrupted"]`` true.
     """
     families = _one_per_class(family, data, noises)
-    problem = _Problem(families, prior, data, stack, _SHARES if enough == -np.inf else _SHARES[:3])
+    problem = _Problem(families, data, stack, _SHARES if enough == -np.inf else _SHARES[:3])
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
     state, info = ascend(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
     means = np.ascontiguousarray(state.mean.T)
@@ -152,7 +151,8 @@ def fit_softmax(
     info = {"method": family.name, "guarantee": guarantee, **info, **families[0].info()}
     posterior = StackedPosterior(parts)
     solvers = [
-        ProcessPrecision(prior, V.site_precision, problem.log, nearby=V.precision_factor) for V in state.covariances
+        ProcessPrecision(stack.prior, V.site_precision, problem.log, nearby=V.precision_factor)
+        for V in state.covariances
     ]
     return SoftmaxFit(posterior, state.elbo, info, stack, solvers)
 
@@ -173,11 +173,9 @@ def _one_per_class(family: Family, data: Data, noises: Sequence[Noise] | None) -
 
 
 class _Problem:
-    def __init__(
-        self, families: list[Family], prior: Prior, data: Data, stack: Stack, shares: tuple[float, ...]
-    ) -> None:
+    def __init__(self, families: list[Family], data: Data, stack: Stack, shares: tuple[float, ...]) -> None:
         assert isinstance(data.likelihood, Softmax)
-        self.families, self.prior, self.stack, self.shares = families, prior, stack, shares
+        self.families, self.prior, self.stack, self.shares = families, stack.prior, stack, shares
         self.seen = data.likelihood.indicators(data.y)
         self.weight = np.ones(len(data.y)) if data.weight is None else data.weight
         self.log = SolverLog()
@@ -245,7 +243,7 @@ class _Problem:
     def certificate(self, state: _State) -> dict[str, float]:
         """Both residuals, the largest of all classes, relative to the largest term of their equation; and the bound."""
         gradient, w = state.expected.gradient, state.expected.precision
-        pull = self.stack.penalty_gradient(state.mean)
+        pull = self.stack.matvec(state.mean)
         largest_term = max(np.abs(gradient).max(), np.abs(pull).max(), np.max(w * np.sqrt(state.variance)))
         mismatches = [covariance.mismatch(w[:, c]) for c, covariance in enumerate(state.covariances)]
         return {
@@ -267,7 +265,7 @@ class _Problem:
 
         def apply(u: NDArray[np.float64]) -> NDArray[np.float64]:
             columns = u.reshape(mean.shape)
-            return _centred(self.stack.penalty_gradient(columns) + expected.bend(columns)).ravel()
+            return _centred(self.stack.matvec(columns) + expected.bend(columns)).ravel()
 
         def precondition(r: NDArray[np.float64]) -> NDArray[np.float64]:
             rows = np.ascontiguousarray(r.reshape(mean.shape).T)
@@ -277,7 +275,7 @@ class _Problem:
                 z[:, c] += shift(rows[c])
             return _centred(z).ravel()
 
-        slope = expected.gradient - self.stack.penalty_gradient(mean)
+        slope = expected.gradient - self.stack.matvec(mean)
         tolerance = self.families[0].solve_tolerance
         found = conjugate_gradients(apply, _centred(slope).ravel(), precondition, tolerance, _MOST_SOLVES)
         self.log.iterations.append(found.iterations)
@@ -290,7 +288,7 @@ class _Problem:
         H = self.stack.linear.basis
         if not H.shape[1]:
             return []
-        stiffness = H.T @ self.stack.penalty_gradient(H)
+        stiffness = H.T @ self.stack.matvec(H)
         systems = [stiffness + H.T @ (column[:, None] * H) for column in w.T]
         ridge = np.eye(H.shape[1])
         inverses = [np.linalg.inv(A + (1e-12 * np.trace(A) + np.finfo(float).tiny) * ridge) for A in systems]
@@ -314,7 +312,7 @@ class _Problem:
         elbo = expected.value
         for column, covariance in zip(np.ascontiguousarray(mean.T), covariances):
             # V is the best one for its w, so tr(P V) = N − Σ w_i v_i
-            rest = covariance.site_precision @ covariance.variance - self.stack.penalty(column)
+            rest = covariance.site_precision @ covariance.variance - self.stack.quadratic(column)
             elbo += 0.5 * float(rest - self.prior.logdet + covariance.log_determinant)
         return _State(mean, covariances, expected, elbo)
 

@@ -201,11 +201,11 @@ class BoundObjective:
         stack = model.stack(prior, self.basis)
         if self.careful:
             family = AllCovariances(prior, self._noise, strict=True)
-            fit = fit_posterior(family, prior, data, stack, self.start, 1e-7, 20, self.enough)
+            fit = fit_posterior(family, data, stack, self.start, 1e-7, 20, self.enough)
         else:
             draws = _DRAWS if len(self.X) <= _MANY else _DRAWS // 2  # sums over many rows need fewer
             family = AllCovariances(prior, self._noise, draws, strict=True)
-            fit = fit_posterior(family, prior, data, stack, self.start, 1e-2, 3 if self.start else 12, enough=0.1)
+            fit = fit_posterior(family, data, stack, self.start, 1e-2, 3 if self.start else 12, enough=0.1)
         fit = fit.unless_interrupted()
         if self.start is not None and not fit.elbo > self._best - max(_LOST, 0.2 * abs(self._best)):
             # the start has led astray: from the data's own sites

@@ -39,7 +39,6 @@ class SoftmaxObjective:
         family = AllCovariances(prior, self._noises[0], _DRAWS, strict=True)
         fit = fit_softmax(
             family,
-            prior,
             self.data,
             stack,
             self.start,

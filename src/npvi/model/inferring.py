@@ -227,7 +227,6 @@ def _inferred(spec: Spec, prior: Any, data: Data, stack: Stack, start: Start | N
         solve = fit_softmax
     fit = solve(
         FAMILIES[spec.method](prior),
-        prior,
         data,
         stack,
         start,

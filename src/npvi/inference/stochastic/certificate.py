@@ -50,7 +50,7 @@ def certify(family: Family, prior: Prior, data: Data, stack: Stack, mean: Vector
     """The bound of N(mean, L Lᵀ) given the mean's coefficients, and how far it is from the optimum."""
     found, trace = _told(prior, data, stack, mean, factor), _trace(prior, factor)
     expected, variance, w = found.expected, found.variance, found.expected.precision
-    pull = stack.penalty_gradient(mean)
+    pull = stack.matvec(mean)
     slope = expected.gradient - pull
     solver = ProcessPrecision(prior, np.clip(w, 0.0, _LARGEST))
     largest = max(np.abs(expected.gradient).max(), np.abs(pull).max(), np.max(np.abs(w) * np.sqrt(variance)))
@@ -96,7 +96,7 @@ def _gain(family: Family, solver: ProcessPrecision, factor: Triangular, variance
 
 
 def _bound(prior: Prior, stack: Stack, mean: Vector, factor: Triangular, found: _Told, trace: float) -> float:
-    rest = len(mean) - trace - stack.penalty(mean) - prior.logdet
+    rest = len(mean) - trace - stack.quadratic(mean) - prior.logdet
     return float(found.expected.value.sum() + 0.5 * rest + np.log(factor.diagonal).sum() + found.of_coefficients)
 
 

@@ -90,6 +90,11 @@ def test_wrong_arguments(world, options, what):
         read_nightlight(world[0], **options)
 
 
+def test_what_is_no_path_is_called_by_name():
+    with pytest.raises(TypeError, match="image must be text or a path, got 0"):
+        read_nightlight(0)
+
+
 def test_broken_images(world, tmp_path, monkeypatch):
     path, _ = world
     (tmp_path / "cut.png").write_bytes(path.read_bytes()[:10_000])

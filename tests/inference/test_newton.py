@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from npvi import GPRegressor
+from npvi.components import Process, Stack
+from npvi.graph import build_graph
+from npvi.inference import FAMILIES
 from npvi.inference.data import Data
-from npvi.inference.newton import _agreeing
-from npvi.likelihoods import Poisson
+from npvi.inference.newton import Problem, State, _agreeing, _Given
+from npvi.kernels import Matern32
+from npvi.likelihoods import Poisson, Weibull
+from npvi.priors import NNGP, NotPositiveDefiniteError
+
+X = np.random.default_rng(0).uniform(size=(40, 2))
 
 
 def test_bisection_begins_at_infinity():
@@ -17,3 +26,20 @@ def test_bisection_begins_at_infinity():
         agreed = np.exp(0.5 / (others + w))  # falls with w, so that w is between itself and this
         np.testing.assert_array_less(np.abs(np.log(w)), 3.0)
         np.testing.assert_array_less(np.abs(np.log(agreed / w)), 3.0)
+
+
+def test_likelihoods_of_which_no_factor_can_be_made():
+    """Weibull's w is shape² exp(shape² v/2): the likelihood is named, and no NumPy warning comes before."""
+    model = GPRegressor(Weibull(shape=1e30), kernel=Matern32(0.3), nugget=0.1, learn=False)
+    with pytest.raises(NotPositiveDefiniteError, match=r"other parameters of the likelihood, Weibull\(shape=1e\+30\)"):
+        model.fit(X, 1.0 + X[:, 0])
+
+
+def test_residuals_of_a_mean_that_is_no_number():
+    """Gradients may lead there; whoever takes the posterior refuses it, and no NumPy warning comes before."""
+    prior = NNGP(Matern32(0.3), 0.1, X, build_graph(X, 5))
+    data = Data(Poisson(), np.zeros(40))
+    problem = Problem(FAMILIES["npvi"](prior), prior, data, Stack(Process(prior)), (1e-6, 1e-6))
+    given = _Given(np.ones(40), np.ones(40), None)
+    state = State(np.full(40, 1e3), given, data, 0.0)
+    assert not np.isfinite(problem.certificate(state)["mean_residual"])

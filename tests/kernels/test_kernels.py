@@ -7,6 +7,7 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -248,7 +249,7 @@ def test_parameters_of_a_custom_kernel():
     for params, words in (
         ({"scale": -1.0, "power": 1.0}, r"Custom \(cauchy\): scale must be positive, got -1.0"),
         ({"scale": 1.0, "name": 1.0}, "cannot be called 'name'"),
-        ({"scale": 1.0}, "a function of two points and of scale written with jax.numpy"),
+        ({"scale": 1.0}, r"a function of two points and of params \(scale\) written with jax.numpy"),
     ):
         with pytest.raises(ValueError, match=words):
             Custom(cauchy, params).validate(2)
@@ -281,6 +282,13 @@ def test_parameters_of_a_custom_kernel():
 def test_mistakes_are_explained(kernel, message):
     with pytest.raises(ValueError, match=message):
         kernel.validate(3)
+
+
+def test_columns_that_are_no_columns():
+    with pytest.raises(TypeError, match="columns is a LazyFrame"):
+        Subset(RBF(), pl.DataFrame({"c": [0]}).lazy())
+    with pytest.raises(ValueError, match="columns is masked"):
+        Subset(RBF(), np.ma.masked_array([0, 1], [True, False]))
 
 
 def test_sphere_needs_two_inputs_in_degrees():

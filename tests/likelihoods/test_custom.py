@@ -260,6 +260,7 @@ def test_leaves_are_the_parameters():
         (Custom(student, {"f": 1.0}), "a parameter cannot be called 'f'"),
         (Custom(student, {"params": 1.0}), "a parameter cannot be called 'params'"),
         (Custom(student), r"must be a function of y, f written with jax.numpy. It said: TypeError: .*scale"),
+        (Custom(student, {"wide": 1.0}), r"must be a function of y, f and of params \(wide\) written with"),
         (Custom(lambda y, f: jnp.zeros(2)), r"must return one number .* shape \(2,\)"),
         (Custom(lambda y, f: jnp.log(f), name="mine"), r"\(mine\): log_prob is nan at y=-3, f=-5"),
         (

@@ -10,9 +10,12 @@ import pandas as pd
 import pytest
 
 import npvi
+from npvi.graph import build_graph
 from npvi.kernels import RBF, Matern32
 from npvi.likelihoods import Gaussian, Poisson
 from npvi.model import Interrupted, Spec, fit, latent_at, predict, predict_alone, spec_of, update
+from npvi.model.inferring import ScaleWarning, _warn_about_scale
+from npvi.priors import NNGP
 from npvi.runtime import progress
 
 RNG = np.random.default_rng(0)
@@ -162,3 +165,12 @@ def test_warnings_name_the_line_that_called():
     with pytest.warns(UserWarning, match="only 150 points") as told:
         npvi.GPRegressor("poisson", RBF(2.0), learn=False, n_neighbors=200).fit(X, Y)
     assert {one.filename for one in told} == {__file__}
+
+
+@pytest.mark.parametrize("size", [1e-100, 1.0, 1e100])
+def test_kernels_whose_variances_have_no_product_may_be_flat(size):
+    """Variances of 10⁻²⁰⁰ or 10²⁰⁰, of which a correlation is made."""
+    kernel = RBF(1e5, size) * RBF(1e5, size)
+    prior = NNGP(kernel, 1e-3 * size**2, X, build_graph(X, 5))
+    with pytest.warns(ScaleWarning, match="makes all points equal"):
+        _warn_about_scale(prior, np.random.default_rng(0))

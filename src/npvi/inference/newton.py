@@ -157,6 +157,8 @@ class Problem:
             return State(start.mean, given, self.stack.seen(start.mean), self.data, -np.inf)
         expected = self.data.expectations(start.mean, start.variance)
         w = np.maximum(expected.precision, 0.0)
+        if not np.max(w) <= _LARGEST:  # a parameter of the likelihood beyond all bounds: no factor is made of it
+            return None
         solver = self._solver(w)
         first, step = self.stack.first_step(solver, start.mean, expected.gradient)
         here = self.at(first, self.covariance(w, solver))

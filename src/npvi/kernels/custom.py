@@ -70,7 +70,7 @@ class Custom(OwnParameters, Kernel):
         try:
             result = jax.eval_shape(lambda x, z: jnp.asarray(self(x, z)), point, point)
         except Exception as error:
-            arguments = "" if not self.params else f" and of {', '.join(self.params)}"
+            arguments = "" if not self.params else f" and of params ({', '.join(self.params)})"
             raise ValueError(
                 f"Custom: {self.function!r} failed on two points of shape ({n_inputs},); it must be a "
                 f"function of two points{arguments} written with jax.numpy. It said: {type(error).__name__}: {error}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from npvi.checks import refuse_masked
 from npvi.kernels.base import Frame, Kernel, Part
 from npvi.runtime.lazy import jax, jnp
 
@@ -54,6 +55,7 @@ class Subset(Kernel):
         # already is kept as it is: scikit-learn's clone insists on getting back the very object that it
         # passed.
         if not isinstance(columns, tuple):
+            refuse_masked(columns, "columns")
             given: Any = [columns] if isinstance(columns, str) or not np.iterable(columns) else columns
             columns = tuple(column.item() if isinstance(column, np.generic) else column for column in given)
         self._columns: tuple[int | str, ...] = columns

@@ -136,6 +136,18 @@ def test_more_settings_that_are_not_allowed(model, message):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_whole_numbers_of_eight_bits(method):
+    """Products of them would go round at 128: batches of the rows, and weights of the points."""
+    eight = np.int8(8)
+    sizes = {"n_inducing": eight, "epochs": eight, "batch_size": eight, "patience": None}
+    sizes |= {"n_covariance": eight} if method is DGP else {}
+    sizes |= {"samples": np.int8(96), "components": np.int8(2)} if method is SAVIGP else {}
+    plain = {name: None if size is None else int(size) for name, size in sizes.items()}
+    found, known = (method("poisson", **settings).fit(X, Y).predict(X) for settings in (sizes, plain))
+    np.testing.assert_array_equal(found, known)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_data_that_is_not_allowed(method):
     holes, gaps = X.copy(), Y.copy()
     holes[3, 1], gaps[5] = np.nan, np.nan

@@ -133,7 +133,7 @@ class Custom(OwnParameters, Likelihood):
         try:
             result = jax.eval_shape(self.log_prob, one, one)
         except Exception as error:
-            arguments = ", ".join(["y", "f", *self.params])
+            arguments = "y, f" if not self.params else f"y, f and of params ({', '.join(self.params)})"
             raise ValueError(
                 f"{self._label}: log_prob failed; it must be a function of {arguments} written with jax.numpy. "
                 f"It said: {type(error).__name__}: {error}"

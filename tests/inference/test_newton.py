@@ -39,7 +39,7 @@ def test_residuals_of_a_mean_that_is_no_number():
     """Gradients may lead there; whoever takes the posterior refuses it, and no NumPy warning comes before."""
     prior = NNGP(Matern32(0.3), 0.1, X, build_graph(X, 5))
     data = Data(Poisson(), np.zeros(40))
-    problem = Problem(FAMILIES["npvi"](prior), prior, data, Stack(Process(prior)), (1e-6, 1e-6))
+    problem = Problem(FAMILIES["npvi"](prior), data, Stack(Process(prior)), (1e-6, 1e-6))
     given = _Given(np.ones(40), np.ones(40), None)
-    state = State(np.full(40, 1e3), given, data, 0.0)
+    state = State(np.full(40, 1e3), given, np.full(40, 1e3), data, 0.0)
     assert not np.isfinite(problem.certificate(state)["mean_residual"])

@@ -205,6 +205,28 @@ class Predictive:
         check_finite(np.where(np.isnan(y), np.nan, 0.0), "y")
         return predictive_cdf(self.likelihood, y, self.latent_mean, self._var_with_nugget, self.row)
 
+    def exceed(self, threshold: float | Sequence[float] | Array) -> Array:
+        """P(Y > threshold) at each row.
+
+        Parameters
+        ----------
+        threshold : float or sequence of float
+
+        Returns
+        -------
+        array of shape (rows,) for one threshold, (len(threshold), rows) for a sequence
+
+        >>> from npvi.likelihoods import Poisson
+        >>> Predictive(Poisson(), np.log([1.0, 20.0]), [0.0, 0.0]).exceed(5).round(3)
+        array([0.001, 1.   ])
+        """
+        thresholds = as_numbers(threshold, "threshold")
+        if thresholds.ndim > 1 or np.isnan(thresholds).any():
+            raise ValueError(f"threshold must be a number, or a sequence of them; got {threshold!r}")
+        if thresholds.ndim == 0:
+            return 1.0 - self.cdf(float(thresholds))
+        return np.array([1.0 - self.cdf(float(one)) for one in thresholds]).reshape(len(thresholds), len(self))
+
     def sample(self, n: int = 1, seed: Seed = None) -> Array:
         """Draws of y, of shape (n, rows). Rows are drawn independently of each other; see `joint_sample`.
 

@@ -46,6 +46,8 @@ _WORDS = {
     "lower": ("bound", "length_scale"),
     "upper": ("bound", "length_scale"),
     "source": ("table", "file"),
+    "crs": ("coordinate system",),
+    "level": ("probability",),
 }
 #: where infinity is right: the quantile of probability 1 of a distribution without an end
 _MAY_BE_INFINITE = ("q", "level")

@@ -43,6 +43,11 @@ LEFT_OUT = {
     ),
     # bases of classes, and errors
     "bases": ("BrokenFileError", "Kernel", "Likelihood", "Posterior", "RecognizerError", "Stationary"),
+    # what maps are made of, for estimators and the command line
+    "maps": (
+        *("Grid", "bands_of", "check_levels", "check_thresholds", "described", "exceed_name", "geometry_columns"),
+        *("is_geo_frame", "is_geographic", "is_xarray", "label_names", "place_names", "read_raster", "surfaces"),
+    ),
     # originals of data sets, of gigabytes that nobody has twice
     "originals": (
         "read_bbs",
@@ -55,6 +60,8 @@ LEFT_OUT = {
     # needs the simulated sets of a quarter of an hour; its arguments go to the same training as those of fit_network
     "slow": ("fit_network_on_simulations", "training_curve"),
 }
+#: methods that take nothing per row of `ROWS` rows
+_WITHOUT_ROWS = ("save", "summary", "predict_grid", "predict_polygons")
 #: arguments that are there because scikit-learn's are
 _UNUSED = {"self", "groups", "deep"}
 #: the same of some methods, which say that they don't look at them: anything is right there
@@ -124,7 +131,7 @@ def _of_methods(name: str, make: Callable[[], Any], kind: type) -> Iterator[Argu
         if method.startswith("_") or method in _AS_CONSTRUCTORS or not own or inspect.isclass(function):
             continue
         given = _GIVEN.get(f"{name}.{method}", _GIVEN_METHODS.get(method, {}))
-        given = {**given, **(_row(name.rpartition(" of ")[2]) if method not in ("save", "summary") else {})}
+        given = {**given, **(_row(name.rpartition(" of ")[2]) if method not in _WITHOUT_ROWS else {})}
         known = dict(_parameters(function))
 
         def bound(_method: str = method, **values: Any) -> Any:
@@ -399,6 +406,11 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "grid_search": {"model": small, "grid": lambda: {"length_scale": [0.1, 0.5]}},
     "diagnose": {"draws": 20},
     "pc": {"below": 2.0},
+    "maps.predict_grid": {"grid": 0.3},
+    "maps.predict_polygons": {"polygons": lambda: _squares(), "cell": 0.3, "crs": "EPSG:32633", "seed": 0},
+    "maps.write_map": {"found": lambda: _map(), "path": lambda: str(folder() / "map.csv")},
+    "plot.map": {"found": lambda: _map()},
+    "fill": {"raster": lambda: _raster(), "model": lambda: small()},
     "GPRegressor": _CHEAP,
     "GPClassifier": _CHEAP,
     "VaryingNoiseRegressor": {"model": lambda: _learning(), "kernel": lambda: kernels.RBF(0.5), "max_rounds": 1},
@@ -416,6 +428,9 @@ _GIVEN_METHODS: dict[str, dict[str, Any]] = {
     "total": {"n": 16},
     "joint_covariance": {"weights": lambda: np.ones((ROWS, 1))},
     "mask": {"values": _take("y")},
+    "exceed": {"threshold": 1.0},
+    "predict_grid": {"grid": 0.3, "bbox": (0.0, 0.0, 1.0, 1.0)},
+    "predict_polygons": {"polygons": lambda: _squares(), "cell": 0.3, "crs": "EPSG:32633", "seed": 0},
 }
 #: what else must be given for an argument to matter
 _BESIDE: dict[tuple[str, str], dict[str, Any]] = {
@@ -431,6 +446,25 @@ _BESIDE: dict[tuple[str, str], dict[str, Any]] = {
     **{("GPRegressor", name): {"learn": True, "max_iter": 20} for name in ("hyper", "hyperprior")},
     ("SpatialBlockSplit", "columns"): {"n_splits": 2},
 }
+
+
+def _squares() -> Any:
+    import geopandas
+    from shapely.geometry import box
+
+    return geopandas.GeoDataFrame(geometry=[box(0.1, 0.1, 0.9, 0.9)], crs="EPSG:32633")
+
+
+@functools.cache
+def _map() -> Any:
+    return model_named("gaussian").predict_grid(0.3)
+
+
+def _raster() -> Any:
+    import xarray
+
+    axes = {"y": np.arange(5.0), "x": np.arange(6.0)}
+    return xarray.DataArray(np.arange(30.0).reshape(5, 6) % 7.0, axes, ("y", "x")).where(lambda a: a != 3.0)
 
 
 def recognizer_file() -> str:
@@ -457,6 +491,11 @@ def _modis() -> str:
 def _same(result: Any) -> Any:
     if inspect.isgenerator(result):
         return list(result)
+    if hasattr(result, "figure"):  # which whoever looks at it closes
+        import matplotlib.pyplot as plt
+
+        plt.close(result.figure)
+        return None
     return result.predict(data()["X"]) if hasattr(result, "posterior_") else result
 
 

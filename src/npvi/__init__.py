@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from npvi import aliases
 
 if TYPE_CHECKING:
-    from npvi import amortized, datasets, graph, kernels, likelihoods, posteriors
+    from npvi import amortized, datasets, graph, kernels, likelihoods, maps, plot, posteriors
     from npvi.amortized import Recognizer, fit_network, fit_network_on_simulations, stream_posterior
     from npvi.diagnostics import Diagnosis, diagnose
-    from npvi.estimators import GPClassifier, GPRegressor, Pipeline, VaryingNoiseRegressor, log_score_scorer
+    from npvi.estimators import GPClassifier, GPRegressor, Pipeline, VaryingNoiseRegressor, fill, log_score_scorer
     from npvi.inference.stochastic import SGD
     from npvi.io import load
     from npvi.likelihoods import Likelihood
@@ -42,6 +42,7 @@ __all__ = [
     "bounded",
     "datasets",
     "diagnose",
+    "fill",
     "fit_network",
     "fit_network_on_simulations",
     "fixed",
@@ -51,8 +52,10 @@ __all__ = [
     "likelihoods",
     "load",
     "log_score_scorer",
+    "maps",
     "networks",
     "pc",
+    "plot",
     "positive",
     "posteriors",
     "stream_posterior",
@@ -72,6 +75,7 @@ _HOMES = {
     "VaryingNoiseRegressor": "estimators",
     "bounded": "parameters",
     "diagnose": "diagnostics",
+    "fill": "estimators",
     "fit_network": "amortized",
     "fit_network_on_simulations": "amortized",
     "fixed": "parameters",

@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from npvi.checks import as_numbers, check_flag, random_state
 from npvi.components import Trend
 from npvi.estimators import validation
+from npvi.estimators.mapping import Maps
 from npvi.estimators.named import NamedParts
+from npvi.estimators.places import settings_on_map
 from npvi.estimators.predicting import Predicts, per_row
 from npvi.graph import Graph
 from npvi.inference import Data
@@ -40,10 +42,11 @@ def _of_fitted(path: str, doc: str) -> Any:
     return property(attrgetter(f"fitted_.{path}"), doc=doc)
 
 
-class BaseGP(NamedParts, Predicts, BaseEstimator):
+class BaseGP(NamedParts, Maps, Predicts, BaseEstimator):
     """What both estimators share; the parameters are documented in `GPRegressor`."""
 
     fitted_: Fitted
+    _takes_points = True
 
     def __init__(
         self,
@@ -191,8 +194,11 @@ class BaseGP(NamedParts, Predicts, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         seed = int(random_state(self.random_state).randint(np.iinfo(np.int32).max))
         # of an estimator that is derived from ours, which may have other parameters of its own
-        settings = {name: getattr(self, name) for name in BaseGP._get_param_names()}
-        return spec_of({**settings, **held}, likelihood, n_columns, names, seed)
+        settings = {name: getattr(self, name) for name in BaseGP._get_param_names()} | held
+        crs = getattr(self, "crs_", None)
+        if crs is not None:
+            settings = settings_on_map(settings, crs)
+        return spec_of(settings, likelihood, n_columns, names, seed)
 
     # -- what the estimators differ in --------------------------------------------------------------------------------
 

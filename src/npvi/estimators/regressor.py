@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from npvi.checks import as_numbers
 from npvi.estimators.base import BaseGP
+from npvi.estimators.mapping import MapsNumbers
 from npvi.estimators.predicting import PredictsNumbers
 
 __all__ = ["GPRegressor"]
 
 
-class GPRegressor(PredictsNumbers, BaseGP):
+class GPRegressor(MapsNumbers, PredictsNumbers, BaseGP):
     """Gaussian process for responses with any noise, by variational inference over nearest neighbours.
 
     Parameters

@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from npvi.checks import LARGEST, as_numbers, check_finite, check_per_row, refuse_masked, refuse_not_real, rows_text
+from npvi.estimators.places import with_places
 from npvi.likelihoods.labels import refuse_no_column, refuse_no_labels
 from npvi.model import ScaleWarning
 
@@ -32,6 +33,7 @@ __all__ = [
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
     """X as float64, or an error that names the column or the rows; remembers names and number of columns if `reset`."""
     refuse_masked(X, "X")
+    X = with_places(estimator, X, reset=reset)
     # a table? Arrays, which are none, needn't be asked for all that tables may be
     frame = None if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):

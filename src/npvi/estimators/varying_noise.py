@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from npvi.checks import as_numbers, check_count, check_flag
 from npvi.estimators import validation
+from npvi.estimators.mapping import MapsNumbers
 from npvi.estimators.named import NamedParts
 from npvi.estimators.predicting import r_squared
 from npvi.estimators.regressor import GPRegressor
@@ -46,7 +47,7 @@ _SHARED = 1e-3
 _NONE = 1e-300
 
 
-class VaryingNoiseRegressor(NamedParts, RegressorMixin, BaseEstimator):
+class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimator):
     """Gaussian process regression whose noise differs from place to place.
 
     For Gaussian noise, or log-normal noise (errors in proportion): its variance is exp(g), with g a Gaussian process of
@@ -85,6 +86,7 @@ class VaryingNoiseRegressor(NamedParts, RegressorMixin, BaseEstimator):
     (True, True)
     """
 
+    _takes_points = True
     _made: ClassVar = {"model": lambda _: GPRegressor(), "kernel": as_kernel}
 
     def __init__(self, model=None, kernel="matern", max_rounds=5):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from npvi.io.packing import ESTIMATORS
@@ -27,6 +28,9 @@ __all__ = ["check_metadata"]
 _NODES = 200
 #: parts of a kernel: as many as may be in each other
 _PARTS = 100
+#: a code of an authority, or a definition in well-known text of at most so many letters
+_SYSTEM = re.compile(r"[A-Za-z]{1,20}:[A-Za-z0-9_.]{1,30}\Z|[A-Z_]{4,30}\[")
+_LONGEST = 20_000
 
 
 def _config(value: Any, name: str) -> None:
@@ -58,6 +62,13 @@ def _model(value: Any, name: str) -> None:
             raise ValueError(f"its {name or 'model'} and one beside it are of different inputs or responses")
 
 
+def _system(value: Any, name: str) -> None:
+    """A code or a definition of a coordinate system: PROJ's own strings may name files, and are none."""
+    text(value, name)
+    if len(value) > _LONGEST or not _SYSTEM.match(value):
+        raise ValueError(f"its {name} must be a coordinate system such as 'EPSG:4326', got {value[:60]!r}")
+
+
 _any_number = number(finite=False)
 _learning = record({"evaluations": whole()})
 
@@ -84,6 +95,7 @@ _MODEL = record(
     {
         "prior": choice((NearestNeighbors.kind, *LOW_RANK)),  # older files have no other than the first
         "classes_are_objects": flag,
+        "crs": _system,
         "labels": items(text),
         "hyper": record(
             {

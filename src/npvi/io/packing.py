@@ -113,6 +113,7 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
         "n_rows": graph.n_points,
         "n_features_in": int(model.n_features_in_),
         "feature_names_in": None if names is None else [str(column) for column in names],
+        **({"crs": model.crs_} if hasattr(model, "crs_") else {}),
         "elbo": float(model.elbo_),
         "n_iter": int(model.n_iter_),
         "fit_info": _plain(model.fit_info_),

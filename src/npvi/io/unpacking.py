@@ -87,6 +87,8 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     model.n_features_in_ = int(metadata["n_features_in"])
     if metadata["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(metadata["feature_names_in"], dtype=object)
+    if "crs" in metadata:
+        model.crs_ = metadata["crs"]
     if name == "GPClassifier":
         labels = arrays["classes"]
         model.classes_ = labels.astype(object) if metadata["classes_are_objects"] else labels
@@ -162,6 +164,8 @@ def _unpack_both(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom
     model.n_features_in_ = f.n_features_in_
     if hasattr(f, "feature_names_in_"):
         model.feature_names_in_ = f.feature_names_in_
+    if hasattr(f, "crs_"):
+        model.crs_ = f.crs_
     return model
 
 

@@ -1,0 +1,168 @@
+"""A map of one surface, or of polygons in the colours of one of their columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npvi.checks import as_numbers, check_flag, rows_text
+from npvi.runtime.extras import needed
+
+__all__ = ["map"]
+
+#: observations that are drawn one by one; of more a sample of so many
+_POINTS = 20_000
+#: from which range on, largest over smallest, positive numbers have a logarithmic scale
+_DECADES = 100.0
+#: share of values that is beyond either end of the colours
+_CLIPPED = 0.005
+#: surfaces whose colours end at fixed numbers
+_SHARES = ("exceed_", "p_", "probability", "prior_share")
+
+
+def map(
+    found: Any,
+    show: str | None = None,
+    points: Any = None,
+    ax: Any = None,
+    within_reach: bool = True,
+    title: Any = None,
+) -> Any:
+    """Draw one surface of a grid, or one column of polygons.
+
+    Parameters
+    ----------
+    found : what `predict_grid`, `fill` or `predict_polygons` returned.
+    show : which variable; the mean unless given.
+    points : (N, 2) places of observations to draw over it, in the map's coordinates.
+    ax : matplotlib axes to draw on; new ones unless given.
+    within_reach : leave out cells that are beyond the reach of the data.
+    title : above it; what is shown, unless given.
+
+    Returns
+    -------
+    Axes of matplotlib.
+
+    Examples
+    --------
+    >>> import npvi, numpy as np
+    >>> X = np.random.default_rng(0).uniform(size=(100, 2))
+    >>> model = npvi.GPRegressor(kernel="rbf", learn=False).fit(X, X.sum(axis=1))
+    >>> axes = map(model.predict_grid(0.1), "std")
+    >>> axes.get_title()
+    'standard deviation of a new response'
+    """
+    import matplotlib.pyplot as plt
+
+    within_reach = check_flag(within_reach, "within_reach")
+    if ax is not None and not hasattr(ax, "pcolormesh"):
+        raise ValueError(f"ax must be axes of matplotlib, got {type(ax).__name__}")
+    places = None if points is None else _checked(points)
+    if not (hasattr(found, "data_vars") or hasattr(found, "geometry")):
+        raise ValueError(f"found must be what predict_grid or predict_polygons returns, got {type(found).__name__}")
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 6), layout="constrained")
+    if hasattr(found, "data_vars"):
+        image, name, words = _grid(ax, found, show, within_reach)
+    else:
+        image, name, words = _polygons(ax, found, show)
+    if places is not None:
+        _points(ax, places)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=name, extend=_extend(image))
+    ax.set_title(words if title is None else str(title))
+    return ax
+
+
+def _grid(ax: Any, found: Any, show: str | None, within_reach: bool) -> tuple[Any, str, str]:
+    drawn = [str(name) for name, variable in found.data_vars.items() if variable.ndim == 2]
+    name = _chosen(show, drawn)
+    variable = found[name]
+    values = np.asarray(variable.to_numpy(), dtype=np.float64)
+    if within_reach and "prior_share" in found and name not in ("prior_share", "reach_distance"):
+        from npvi.predictive import Reach
+
+        reach = Reach(found["reach_distance"].to_numpy(), found["prior_share"].to_numpy())
+        values = np.where(reach.beyond, np.nan, values)
+    y, x = variable.dims
+    image = ax.pcolormesh(
+        found[x].to_numpy(), found[y].to_numpy(), values, shading="nearest", rasterized=True, **_colours(name, values)
+    )
+    ax.set_xlabel(str(x))
+    ax.set_ylabel(str(y))
+    _aspect(ax, str(x), found[y].to_numpy())
+    return image, name, str(variable.attrs.get("long_name", name))
+
+
+def _polygons(ax: Any, found: Any, show: str | None) -> tuple[Any, str, str]:
+    from matplotlib.cm import ScalarMappable
+
+    needed("geopandas", "geo", "maps of polygons")
+    numbers = [str(name) for name in found.select_dtypes("number").columns]
+    name = _chosen(show, numbers)
+    values = found[name].to_numpy(dtype=np.float64)
+    colours = _colours(name, values)
+    found.plot(column=name, ax=ax, edgecolor="0.4", linewidth=0.4, missing_kwds={"color": "0.9"}, **colours)
+    ax.set_xlabel("x")
+    ax.set_ylabel("y")
+    return ScalarMappable(colours["norm"], colours["cmap"]), name, name
+
+
+def _chosen(show: str | None, names: list[str]) -> str:
+    name = next((one for one in ("mean", *names) if one in names), "") if show is None else show
+    if not isinstance(name, str) or name not in names:
+        raise ValueError(f"show must name one of {', '.join(names)}; got {show!r}")
+    return name
+
+
+def _colours(name: str, values: Any) -> dict[str, Any]:
+    """A map of colours that the colour-blind can read, and where its ends are: single outliers don't count."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    known = values[np.isfinite(values)]
+    if name.startswith(_SHARES):
+        return {"cmap": "cividis", "norm": Normalize(0.0, 1.0)}
+    low, high = np.quantile(known, [_CLIPPED, 1.0 - _CLIPPED]) if len(known) else (0.0, 1.0)
+    if name == "std":
+        return {"cmap": "magma", "norm": Normalize(0.0, high)}
+    if low > 0.0 and high > _DECADES * low:
+        return {"cmap": "viridis", "norm": LogNorm(low, high)}
+    return {"cmap": "viridis", "norm": Normalize(low, high if high > low else low + 1.0)}
+
+
+def _extend(image: Any) -> str:
+    values = image.get_array()
+    if values is None or not np.ma.count(values):
+        return "neither"
+    known = np.ma.masked_invalid(values).compressed()
+    below, above = known.min() < image.norm.vmin, known.max() > image.norm.vmax
+    return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[
+        (bool(below), bool(above))
+    ]
+
+
+def _aspect(ax: Any, x: str, y: Any) -> None:
+    """A degree of longitude is shorter than one of latitude."""
+    middle = 0.5 * (float(np.min(y)) + float(np.max(y)))
+    degrees = x.lower().startswith("lon") and abs(middle) < 89.0
+    ax.set_aspect(1.0 / np.cos(np.deg2rad(middle)) if degrees else "equal")
+
+
+def _checked(points: Any) -> Any:
+    places = as_numbers(points, "points")
+    if places.ndim != 2 or places.shape[1] != 2:
+        raise ValueError(f"points must have two columns, x and y; got shape {places.shape}")
+    wrong = np.flatnonzero(~np.isfinite(places).all(axis=1))
+    if len(wrong):
+        raise ValueError(f"points has gaps in {len(wrong)} of {len(places)} {rows_text(wrong)}")
+    return places
+
+
+def _points(ax: Any, places: Any) -> None:
+    limits = ax.get_xlim(), ax.get_ylim()
+    some = places[:: max(1, -(-len(places) // _POINTS))]
+    label = f"{len(places):,} observations" + (f", {len(some):,} of them drawn" if len(some) < len(places) else "")
+    size = float(np.clip(3000.0 / len(some), 0.3, 8.0))
+    ax.scatter(some[:, 0], some[:, 1], s=size, c="white", edgecolors="black", linewidths=0.3, label=label)
+    ax.set(xlim=limits[0], ylim=limits[1])
+    ax.legend(loc="lower right", fontsize="small", framealpha=0.8)

@@ -45,7 +45,16 @@ LEFT_OUT = {
     "bases": ("BrokenFileError", "Kernel", "Likelihood", "Posterior", "RecognizerError", "Stationary"),
     # what maps are made of, for estimators and the command line
     "maps": (
-        *("Grid", "bands_of", "check_levels", "check_thresholds", "described", "exceed_name", "geometry_columns"),
+        *(
+            "Grid",
+            "bands_of",
+            "figure_size",
+            "check_levels",
+            "check_thresholds",
+            "described",
+            "exceed_name",
+            "geometry_columns",
+        ),
         *("is_geo_frame", "is_geographic", "is_xarray", "label_names", "place_names", "read_raster", "surfaces"),
     ),
     # originals of data sets, of gigabytes that nobody has twice

@@ -92,9 +92,10 @@ def _table(found: Any) -> Any:
 def _to_png(found: Any, path: Path, **picture: Any) -> None:
     from matplotlib.figure import Figure
 
+    from npvi.plot import figure_size
     from npvi.plot import map as plot_map
 
-    figure = Figure(figsize=(7.0, 6.0), layout="constrained")  # of no window, which nobody would close
+    figure = Figure(figsize=figure_size(found), layout="constrained")  # of no window, which nobody would close
     plot_map(found, ax=figure.add_subplot(), **picture)
     figure.savefig(path, dpi=150, bbox_inches="tight")
 

@@ -1,5 +1,5 @@
 """Pictures: matplotlib's axes are returned, to go on with."""
 
-from npvi.plot.maps import map
+from npvi.plot.maps import figure_size, map
 
-__all__ = ["map"]
+__all__ = ["figure_size", "map"]

@@ -9,8 +9,10 @@ import numpy as np
 from npvi.checks import as_numbers, check_flag, rows_text
 from npvi.runtime.extras import needed
 
-__all__ = ["map"]
+__all__ = ["figure_size", "map"]
 
+#: inches
+_WIDTH = 8.0
 #: observations that are drawn one by one; of more a sample of so many
 _POINTS = 20_000
 #: from which range on, largest over smallest, positive numbers have a logarithmic scale
@@ -61,17 +63,36 @@ def map(
     places = None if points is None else _checked(points)
     if not (hasattr(found, "data_vars") or hasattr(found, "geometry")):
         raise ValueError(f"found must be what predict_grid or predict_polygons returns, got {type(found).__name__}")
+    ratio = _ratio(found)
     if ax is None:
-        _, ax = plt.subplots(figsize=(7, 6), layout="constrained")
+        _, ax = plt.subplots(figsize=figure_size(found), layout="constrained")
     if hasattr(found, "data_vars"):
         image, name, words = _grid(ax, found, show, within_reach)
     else:
         image, name, words = _polygons(ax, found, show)
     if places is not None:
         _points(ax, places)
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=name, extend=_extend(image))
+    # as high as the map
+    ax.figure.colorbar(image, ax=ax, fraction=min(0.046 * ratio, 0.15), pad=0.02, label=name, extend=_extend(image))
     ax.set_title(words if title is None else str(title))
     return ax
+
+
+def figure_size(found: Any) -> tuple[float, float]:
+    """Width and height in inches of a picture that a map fills."""
+    return _WIDTH, float(np.clip(0.85 * _WIDTH * _ratio(found) + 0.8, 3.0, 10.0))
+
+
+def _ratio(found: Any) -> float:
+    """Height over width of a map."""
+    if hasattr(found, "data_vars"):
+        y, x = next(variable.dims for variable in found.data_vars.values() if variable.ndim == 2)
+        width, height = (float(np.ptp(found[axis].to_numpy())) for axis in (x, y))
+        height *= _stretch(found, str(x), found[y].to_numpy())
+    else:
+        left, bottom, right, top = found.total_bounds
+        width, height = right - left, top - bottom
+    return float(np.clip(height / width if width > 0.0 else 1.0, 0.1, 10.0))
 
 
 def _grid(ax: Any, found: Any, show: str | None, within_reach: bool) -> tuple[Any, str, str]:
@@ -90,7 +111,7 @@ def _grid(ax: Any, found: Any, show: str | None, within_reach: bool) -> tuple[An
     )
     ax.set_xlabel(str(x))
     ax.set_ylabel(str(y))
-    _aspect(ax, str(x), found[y].to_numpy())
+    ax.set_aspect(_stretch(found, str(x), found[y].to_numpy()))
     return image, name, str(variable.attrs.get("long_name", name))
 
 
@@ -141,11 +162,12 @@ def _extend(image: Any) -> str:
     ]
 
 
-def _aspect(ax: Any, x: str, y: Any) -> None:
-    """A degree of longitude is shorter than one of latitude."""
+def _stretch(found: Any, x: str, y: Any) -> float:
+    """Of a unit of y beside one of x: a degree of longitude is shorter than one of latitude."""
+    described = found["spatial_ref"].attrs if "spatial_ref" in found.coords else {}
+    degrees = str(described.get("crs_wkt", "")).startswith("GEOG") or x.lower().startswith("lon")
     middle = 0.5 * (float(np.min(y)) + float(np.max(y)))
-    degrees = x.lower().startswith("lon") and abs(middle) < 89.0
-    ax.set_aspect(1.0 / np.cos(np.deg2rad(middle)) if degrees else "equal")
+    return 1.0 / float(np.cos(np.deg2rad(middle))) if degrees and abs(middle) < 85.0 else 1.0
 
 
 def _checked(points: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from npvi.components import Coefficients, Dense, Group, Parts, Process, Rows
+from npvi.components import parts as parts_module
 from npvi.components.spline import Spline
 from npvi.graph import build_graph
 from npvi.kernels import Matern12, Matern32
@@ -379,3 +380,21 @@ def test_no_variation_between_levels_is_an_answer(sd):
     np.testing.assert_allclose(found.numbers[1], sd**2, rtol=1e-3)
     changed = both.determinant(rng).logarithm - alone.determinant(rng).logarithm
     assert changed == pytest.approx(70 * np.log(sd**-2.0), abs=1e-2)
+
+
+def test_columns_some_at_a_time(monkeypatch):
+    """Of many numbers few columns are held at once: the same answers."""
+    oracle = Oracle(("space", "observers", "coefficients"))
+    monkeypatch.setattr("npvi.components.parts._NUMBERS", 3 * len(oracle.P))
+    held = []
+    solved = parts_module._solved
+    monkeypatch.setattr(parts_module, "_solved", lambda *a: held.append(a[1].shape[1]) or solved(*a))
+    precision = oracle.made(dense=0).at(oracle.w)
+    n = 512
+    found = precision.variances(np.random.default_rng(0), n)
+    np.testing.assert_allclose(found.predictor, oracle.variance(oracle.A), rtol=6.0 * np.sqrt(2.0 / n))
+    logarithm, error = precision.determinant(np.random.default_rng(0), 32)
+    assert abs(logarithm - np.linalg.slogdet(oracle.precision)[1]) <= 4.0 * error + 1e-4
+    assert precision.moments(np.random.default_rng(0), 16)[0].columns.shape[1] >= 16
+    assert precision.draws(np.random.default_rng(0), 7).shape == (len(oracle.P), 7)
+    assert max(held) <= 3

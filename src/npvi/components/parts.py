@@ -43,8 +43,8 @@ _DENSE = 1000
 _FEW = 64
 #: random vectors for the determinant, for variances; to which Lanczos' method and systems are solved
 _PROBES, _DRAWS, _TOLERANCE = 16, 64, 1e-3
-#: columns that are solved for at a time
-_TOGETHER = 32
+#: columns that are solved for at a time, and numbers in them
+_TOGETHER, _NUMBERS = 32, 2**23
 _MOST_STEPS, _MOST_ROOT = 1000, 100
 #: variance of a flat direction, relative to that of all parts, where it must be a number
 _WIDE = 1e4
@@ -277,7 +277,7 @@ class PartsPrecision:
         """Draws of N(0, Λ⁻¹), shape (size, n): for w ≥ 0 Λ⁻¹(P^½ε + AᵀW^½ε')."""
         if self._is_dense:
             return self._dense.half_transpose(rng.standard_normal((self.parts.size, n)))
-        found = [self._drawn(rng, len(some), tolerance) for some in _batches(n)]
+        found = [self._drawn(rng, len(some), tolerance) for some in _batches(n, self.parts.size)]
         return np.concatenate(found, axis=1)
 
     def _drawn(self, rng: np.random.Generator, n: int, tolerance: float) -> Columns:
@@ -397,7 +397,7 @@ class PartsPrecision:
             return None if factor is None else _Schur(np.zeros((0, len(S))), factor)
         held = np.empty((self._n_rest, len(S)))
         pulled = np.empty((self._n_rest, len(S)))
-        for some in _batches(len(S)):
+        for some in _batches(len(S), self.parts.size):
             columns = self._across(np.eye(len(S))[:, some])
             held[:, some] = solve(columns)
             pulled[:, some] = self._rest.matvec(held[:, some]) - 2.0 * columns  # type: ignore[union-attr]
@@ -483,11 +483,13 @@ class _Apart:
 
     def determinant(self, rng: np.random.Generator, probes: int) -> LogDeterminant:
         """log |Λ| = Σ log |D_j| + log |G⁻¹ΛG⁻ᵀ|."""
-        noise = rng.standard_normal((self.parts.size, probes))
-        found = inverse_root(self._around, noise, _TOLERANCE, _MOST_ROOT)
+        logarithms = np.empty(probes)
+        for some in _batches(probes, self.parts.size):
+            noise = rng.standard_normal((self.parts.size, len(some)))
+            logarithms[some] = inverse_root(self._around, noise, _TOLERANCE, _MOST_ROOT).logarithm
         known = sum(factor.log_determinant() for factor in self.factors)
-        error = float(np.std(found.logarithm) / np.sqrt(probes))
-        return LogDeterminant(known + float(np.mean(found.logarithm)), error)
+        error = float(np.std(logarithms) / np.sqrt(probes))
+        return LogDeterminant(known + float(np.mean(logarithms)), error)
 
     def variances(self, rng: np.random.Generator, draws: int) -> tuple[Vector, list[Vector], list[Vector]]:
         """Of the predictor, and of each part at rows and by its numbers."""
@@ -528,7 +530,7 @@ class _Apart:
     def _given_others(self, rng: np.random.Generator, draws: int) -> Iterator[tuple[list[Columns], list[Columns]]]:
         """Draws of all parts, as rows see them, and means of each part given the others; some at a time."""
         parts, w = self.parts.components, self.site_precision
-        for some in _batches(draws):
+        for some in _batches(draws, self.parts.size):
             z = self.draws(rng, len(some), _TOLERANCE)
             seen = [part.times(own) for part, own in zip(parts, self.parts.split(z))]
             eta = _total(seen)
@@ -675,8 +677,10 @@ def _together(components: Sequence[Component[Any]]) -> list[int]:
     return sorted(chosen)
 
 
-def _batches(n: int) -> list[range]:
-    return [range(start, min(n, start + _TOGETHER)) for start in range(0, n, _TOGETHER)]
+def _batches(n: int, size: int) -> list[range]:
+    """Of n columns of some size."""
+    together = min(_TOGETHER, max(1, _NUMBERS // size))
+    return [range(start, min(n, start + together)) for start in range(0, n, together)]
 
 
 def _squares(root: Columns) -> Vector:

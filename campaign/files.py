@@ -129,15 +129,16 @@ def _run(kind: str, path: Path, whole: bool) -> str:
     from npvi.model.inferring import UnusablePosteriorError
     from npvi.runtime.checkpoints import CheckpointError
 
-    reading: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
-        "recognizer": (RecognizerError, lambda: npvi.Recognizer.load(path)),
-        "checkpoint": (CheckpointError, lambda: _trained(path)),
+    reading: dict[str, tuple[tuple[type[Exception], ...], Callable[[], Any]]] = {
+        "recognizer": ((RecognizerError,), lambda: npvi.Recognizer.load(path)),
+        # finite numbers, from which the steps that follow go astray: the error says to delete the file
+        "checkpoint": ((CheckpointError, UnusablePosteriorError), lambda: _trained(path)),
     }
-    refuses, read = reading.get(kind, (ModelFileError, lambda: npvi.load(path)))
+    refuses, read = reading.get(kind, ((ModelFileError,), lambda: npvi.load(path)))
     with watched():
         try:
             model = read()
-        except (refuses, UnusablePosteriorError) as error:  # numbers of a right checksum from which a fit goes astray
+        except refuses as error:
             check(str(path) in str(error), f"the error doesn't say which file: {error}")
             return "refused"
         except Exception as error:

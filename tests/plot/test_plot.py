@@ -55,4 +55,9 @@ def test_bad_input_is_named():
         npvi.plot.map(np.ones((2, 2)))
     with pytest.raises(ValueError, match="points must have two columns"):
         npvi.plot.map(found, points=[1.0, 2.0])
+    assert not plt.get_fignums()  # what is refused leaves no picture open
+
+
+def test_no_observations_are_none():
+    assert npvi.plot.map(_grid(np.ones((2, 2))), points=np.empty((0, 2))).get_legend() is None
     plt.close("all")

@@ -63,14 +63,12 @@ def map(
     places = None if points is None else _checked(points)
     if not (hasattr(found, "data_vars") or hasattr(found, "geometry")):
         raise ValueError(f"found must be what predict_grid or predict_polygons returns, got {type(found).__name__}")
+    name, draw = _chosen(show, _shown(found)), _grid if hasattr(found, "data_vars") else _polygons
     ratio = _ratio(found)
-    if ax is None:
+    if ax is None:  # last: what is refused leaves no open figure behind
         _, ax = plt.subplots(figsize=figure_size(found), layout="constrained")
-    if hasattr(found, "data_vars"):
-        image, name, words = _grid(ax, found, show, within_reach)
-    else:
-        image, name, words = _polygons(ax, found, show)
-    if places is not None:
+    image, words = draw(ax, found, name, within_reach)
+    if places is not None and len(places):
         _points(ax, places)
     # as high as the map
     ax.figure.colorbar(image, ax=ax, fraction=min(0.046 * ratio, 0.15), pad=0.02, label=name, extend=_extend(image))
@@ -95,9 +93,14 @@ def _ratio(found: Any) -> float:
     return float(np.clip(height / width if width > 0.0 else 1.0, 0.1, 10.0))
 
 
-def _grid(ax: Any, found: Any, show: str | None, within_reach: bool) -> tuple[Any, str, str]:
-    drawn = [str(name) for name, variable in found.data_vars.items() if variable.ndim == 2]
-    name = _chosen(show, drawn)
+def _shown(found: Any) -> list[str]:
+    """Names of what can be drawn."""
+    if hasattr(found, "data_vars"):
+        return [str(name) for name, variable in found.data_vars.items() if variable.ndim == 2]
+    return [str(name) for name in found.select_dtypes("number").columns]
+
+
+def _grid(ax: Any, found: Any, name: str, within_reach: bool) -> tuple[Any, str]:
     variable = found[name]
     values = np.asarray(variable.to_numpy(), dtype=np.float64)
     if within_reach and "prior_share" in found and name not in ("prior_share", "reach_distance"):
@@ -112,21 +115,19 @@ def _grid(ax: Any, found: Any, show: str | None, within_reach: bool) -> tuple[An
     ax.set_xlabel(str(x))
     ax.set_ylabel(str(y))
     ax.set_aspect(_stretch(found, str(x), found[y].to_numpy()))
-    return image, name, str(variable.attrs.get("long_name", name))
+    return image, str(variable.attrs.get("long_name", name))
 
 
-def _polygons(ax: Any, found: Any, show: str | None) -> tuple[Any, str, str]:
+def _polygons(ax: Any, found: Any, name: str, within_reach: bool) -> tuple[Any, str]:
     from matplotlib.cm import ScalarMappable
 
     needed("geopandas", "geo", "maps of polygons")
-    numbers = [str(name) for name in found.select_dtypes("number").columns]
-    name = _chosen(show, numbers)
     values = found[name].to_numpy(dtype=np.float64)
     colours = _colours(name, values)
     found.plot(column=name, ax=ax, edgecolor="0.4", linewidth=0.4, missing_kwds={"color": "0.9"}, **colours)
     ax.set_xlabel("x")
     ax.set_ylabel("y")
-    return ScalarMappable(colours["norm"], colours["cmap"]), name, name
+    return ScalarMappable(colours["norm"], colours["cmap"]), name
 
 
 def _chosen(show: str | None, names: list[str]) -> str:

@@ -106,3 +106,7 @@ def test_the_mean_function_is_profiled_out(p):
     np.testing.assert_allclose(gradient, projected @ f, rtol=0, atol=1e-8 * np.abs(gradient).max())
     x = mean.solve(ProcessPrecision(model, w), f)
     np.testing.assert_allclose(x, np.linalg.solve(projected + np.diag(w), f), rtol=0, atol=1e-7 * np.abs(x).max())
+
+
+def test_coefficients_beyond_all_bounds_have_no_bound():
+    assert Coefficients(np.ones((3, 1)), np.ones(1)).quadratic(np.array([1e200])) == np.inf

@@ -794,3 +794,10 @@ def test_no_quantile_of_a_total(X, fitted):
     for total in (dist.total(n=4, seed=0), dist.latent_total()):
         assert total.quantile([]).shape == (0,)
         assert total.quantile(np.empty((0, 2))).shape == (0, 2)
+
+
+@pytest.mark.filterwarnings("ignore:the fit did not converge")
+def test_a_variance_whose_rounding_is_more_than_all_counts(X):
+    """Predictions at the rows themselves would be infinite, though the posterior there isn't."""
+    with pytest.raises(ValueError, match="Nugget and variance of the kernel may be too large for the likelihood"):
+        unlearned(likelihood="poisson", kernel=Matern32(1.0, 1e30)).fit(X, np.arange(N) % 3)

@@ -12,7 +12,7 @@ from npvi.inference import FAMILIES
 from npvi.inference.data import Data
 from npvi.inference.newton import Problem, State, _agreeing, _Given
 from npvi.kernels import Matern32
-from npvi.likelihoods import Poisson, Weibull
+from npvi.likelihoods import Poisson, StudentT, Weibull
 from npvi.priors import NNGP, NotPositiveDefiniteError
 
 X = np.random.default_rng(0).uniform(size=(40, 2))
@@ -30,8 +30,8 @@ def test_bisection_begins_at_infinity():
 
 def test_likelihoods_of_which_no_factor_can_be_made():
     """Weibull's w is shape² exp(shape² v/2): the likelihood is named, and no NumPy warning comes before."""
-    model = GPRegressor(Weibull(shape=1e30), kernel=Matern32(0.3), nugget=0.1, learn=False)
-    with pytest.raises(NotPositiveDefiniteError, match=r"other parameters of the likelihood, Weibull\(shape=1e\+30\)"):
+    model = GPRegressor(Weibull(shape=1e70), kernel=Matern32(0.3), nugget=0.1, learn=False)
+    with pytest.raises(NotPositiveDefiniteError, match=r"other parameters of the likelihood, Weibull\(shape=1e\+70\)"):
         model.fit(X, 1.0 + X[:, 0])
 
 
@@ -43,3 +43,19 @@ def test_residuals_of_a_mean_that_is_no_number():
     given = _Given(np.ones(40), np.ones(40), None)
     state = State(np.full(40, 1e3), given, np.full(40, 1e3), data, 0.0)
     assert not np.isfinite(problem.certificate(state)["mean_residual"])
+
+
+def test_second_derivatives_that_have_no_square():
+    """Of a Student t with a scale of 10⁻¹⁵⁰: no step is made of them, and no NumPy warning comes."""
+    prior = NNGP(Matern32(0.3), 0.1, X, build_graph(X, 5))
+    data = Data(StudentT(1e-150), X[:, 0])
+    problem = Problem(FAMILIES["full"](prior), data, Stack(Process(prior)), (1e-6, 1e-6))
+    given = _Given(np.ones(40), np.full(40, 1e-290), None)
+    assert problem._newton(State(X[:, 0], given, X[:, 0], data, 0.0)) is None
+
+
+def test_sharp_likelihoods_start_within_what_they_resolve():
+    """Weibull's shape² exp(shape² v/2) is beyond all bounds at the usual v = 10⁻⁶."""
+    model = GPRegressor(Weibull(shape=1e5), kernel=Matern32(0.3), nugget=0.1, learn=False)
+    y = 1.0 + X[:, 0]
+    np.testing.assert_allclose(model.fit(X, y).posterior_.mean, np.log(y[model.graph_.order]), atol=1e-3)

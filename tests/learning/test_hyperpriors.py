@@ -44,7 +44,7 @@ def test_slopes_against_differences(prior):
     [
         ({}, "pc needs either below= "),
         ({"below": 1.0, "above": 1.0}, "pc needs either below= "),
-        ({"below": -1.0}, "below must be a positive number, got -1.0"),
+        ({"below": -1.0}, "below must be a positive number from 1e-50 to 1e50, got -1.0"),
         ({"above": 1.0, "probability": 1.5}, "probability must be between 0 and 1, got 1.5"),
     ],
 )

@@ -182,3 +182,12 @@ def test_counts_beyond_what_a_link_can_say():
     model = npvi.GPRegressor("negative_binomial").fit(X, y)
     assert model.fit_info_["converged"]
     np.testing.assert_array_less(0.2 * y.mean(), model.predict(X))
+
+
+def test_links_that_rule_out_what_was_seen():
+    """Of densities that are 0 the one that isn't is better, and where both are nothing is said: no NumPy warning."""
+    y, place = np.array([0.0, 2.0]), np.arange(2)
+    lost, fine = (Foretold(y, place, np.array([-1.0, last]), y + 0.1) for last in (-np.inf, -1.0))
+    assert compare(lost, fine).second
+    assert not compare(fine, lost).second
+    assert not compare(lost, lost).second

@@ -12,6 +12,7 @@ from npvi.likelihoods import (
     BetaBinomial,
     Binomial,
     HurdlePoisson,
+    LogNormal,
     NegativeBinomial,
     Ordinal,
     Poisson,
@@ -279,3 +280,14 @@ def test_ranks_under_a_wide_latent(cuts):
         np.testing.assert_allclose(part, expected, rtol=1e-8, atol=1e-11)
     rules_of = [rule for rule, _ in rules(Ordinal(cuts), m, s, {})]
     assert max(np.isfinite(rule.nodes).sum() for rule in rules_of if isinstance(rule, Grid)) < 1000
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(2.0), Tweedie(1.5, 1.0), LogNormal(0.5)], ids=str)
+def test_variances_of_rates_under_a_wide_f(likelihood):
+    """The mean underflows where exp(v) overflows: their product is no number, the variance is."""
+    m, v = np.array([-450.0, -2000.0, -16983.0, 2.0]), np.array([450.0, 2000.0, 4596.0, 2000.0])
+    mean, variance = likelihood.marginal_moments(m, v)
+    assert np.isfinite(mean[:3]).all()
+    assert np.all(variance[:2] >= 1.0)
+    assert np.isfinite(variance[:3]).all()
+    assert variance[3] == np.inf

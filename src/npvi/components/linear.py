@@ -60,7 +60,8 @@ class Coefficients:
 
     def quadratic(self, z: Vector) -> float:
         """βᵀ Λ β."""
-        return float(z**2 @ self.precision)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a step that goes too far, which no bound accepts
+            return float(z**2 @ self.precision)
 
     @cached_property
     def logdet(self) -> float:

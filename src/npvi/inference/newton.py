@@ -41,6 +41,8 @@ _COEFFICIENTS = 1e-4
 _OWN = 1e-6
 #: site precisions whose sums of squares are numbers; a wide v under exp gives any
 _LARGEST = 1e120
+#: variance of f at y's own fitted values, where sites are taken first
+_NARROW = 1e-6
 #: how often site precisions are raised at the start, until the bound is finite
 _RAISED = 12
 #: a step is tried whole, then halved until it is given up
@@ -139,8 +141,11 @@ class Problem:
         given_start = start
         if start is None:
             fitted = self.data.likelihood.initial_latent(self.data.y, **self.data.row)
-            start = Start(fitted, np.full_like(fitted, 1e-6))
+            start = Start(fitted, np.full_like(fitted, _NARROW))
         state = self._started(start)
+        if state is None and given_start is None:  # log p may bend within less
+            width = min(_NARROW, float(self.data.likelihood.resolution) ** 2)
+            state = self._started(Start(start.mean, np.full_like(start.mean, width)))
         if state is None and given_start is not None:  # it goes with other hyper-parameters, too different ones
             return self.initial(None)
         if state is None:  # P + W is positive definite for w ≥ 0, but in rounded numbers it may not be
@@ -227,6 +232,8 @@ class Problem:
                 spread = spread.best(self.data, self.stack.seen(mean), own_sd**2)
                 sd = np.sqrt(own_sd**2 + spread.variance)
                 at = self.data.curvatures(self.stack.seen(mean), sd)
+            if not np.max(np.abs(at.in_mean_sd)) <= _LARGEST:  # whose square is no number
+                return None
             part = own_sd / sd  # how s moves with what is its own of it
             # for the c that `others` may have been kept above
             slope_sd = part * at.in_sd + (w - 1.0 / v) * own_sd + 1.0 / own_sd
@@ -306,7 +313,7 @@ class Problem:
         replaced by the w that agrees with its own v = 1/(c + w), for the c of (v, w): between the two, by bisection.
         What v has in `common` with other rows comes on top.
         """
-        wild = np.flatnonzero((np.abs(proposed - w) * v > 1.0) & (proposed > 0.0) & (w > 0.0))
+        wild = np.flatnonzero((np.abs(proposed - w) > 1.0 / v) & (proposed > 0.0) & (w > 0.0))
         if not len(wild):
             return proposed
         others = np.maximum(1.0 / v[wild] - w[wild], self.stack.marginal_precision[wild])

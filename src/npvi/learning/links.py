@@ -104,10 +104,11 @@ def compare(first: Foretold, second: Foretold) -> Comparison:
     >>> compare(wild, calm).second, compare(calm, wild).second
     (True, False)
     """
-    difference = second.log_density - first.log_density
-    gain = float(np.mean(difference))
-    sums = np.bincount(first.place, difference - gain)
-    error = float(np.sqrt(np.sum(sums**2)) / len(difference))
+    with np.errstate(over="ignore", invalid="ignore"):  # densities may be 0; the second is taken where it alone isn't
+        difference = second.log_density - first.log_density
+        gain = float(np.mean(difference))
+        sums = np.bincount(first.place, difference - gain)
+        error = float(np.sqrt(np.sum(sums**2)) / len(difference))
     if _usable(second, first) != _usable(first, second):
         # a single row may have a density that is next to nothing
         takes_second = gain + 2.0 * error > -_COST if _usable(second, first) else gain - 2.0 * error > _COST

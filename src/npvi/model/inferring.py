@@ -193,9 +193,12 @@ def _wrong(fit: Any, prior: Any, data: Data) -> str:
     size = mean + 0.5 * variance
     highest = np.array([np.argmax(size if data.weight is None else np.where(data.weight > 0.0, size, -np.inf))])
     row = {name: values[highest] for name, values in data.row.items()}
+    # as of a new row there, whose nugget is its own, and whose variance is off by what rounding makes of the kernel's
+    rounding = np.finfo(float).eps * np.max(prior.marginal_variance)
+    new = variance[highest] + prior.nugget + rounding
     with np.errstate(all="ignore"):
-        try:  # as of a new row there, whose nugget is its own
-            expected = predictive_moments(data.likelihood, mean[highest], variance[highest] + prior.nugget, row)[0]
+        try:
+            expected = predictive_moments(data.likelihood, mean[highest], new, row)[0]
         except NotImplementedError:  # a user's own class without moments
             return ""
     seen = np.abs(data.y[data.y != 0.0])
@@ -203,7 +206,7 @@ def _wrong(fit: Any, prior: Any, data: Data) -> str:
         return ""
     # a user's own density may have no mean whatever f is
     if np.isfinite(conditional_moments(data.likelihood, np.zeros(1), row)[0][0]):
-        f = f"{mean[highest[0]]:.3g} ± {np.sqrt(variance[highest[0]] + prior.nugget):.3g}"
+        f = f"{mean[highest[0]]:.3g} ± {np.sqrt(new[0]):.3g}"
         return f"responses with f = {f} have a mean of {expected[0]:.3g}"
     return ""
 

@@ -9,7 +9,7 @@ from scipy import special
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.gaussian import normal_log_density
-from npvi.likelihoods.families.scales import log_variance
+from npvi.likelihoods.families.scales import log_variance, spread_of_exp
 from npvi.likelihoods.support import POSITIVE
 from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp
@@ -100,7 +100,7 @@ class LogNormal(Likelihood, name="lognormal", about="positive numbers"):
         total = v + (self.variance + noise_variance)
         # a latent variance of 800 has no finite mean in float64: inf says so
         with np.errstate(over="ignore"):
-            return np.exp(m + 0.5 * total), np.expm1(total) * np.exp(2.0 * m + total)
+            return np.exp(m + 0.5 * total), spread_of_exp(m, total)
 
     def marginal_cdf(
         self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray

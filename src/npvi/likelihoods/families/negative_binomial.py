@@ -9,6 +9,7 @@ from scipy import special
 
 from npvi.likelihoods.families.count_sums import by_terms
 from npvi.likelihoods.families.rates import Rates
+from npvi.likelihoods.families.scales import spread_of_exp
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.log_gamma import log_rising
 from npvi.likelihoods.integrals.logistic_normal import expected_softplus
@@ -109,7 +110,8 @@ class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
             return None
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
             mean = exposure * np.exp(m + 0.5 * v)
-            return mean, mean + mean**2 * (np.expm1(v) + np.exp(v) / self.dispersion)
+            spread = exposure**2 * spread_of_exp(m, v)  # of the rate, whose square has the mean spread + mean²
+            return mean, mean + spread + (spread + mean**2) / self.dispersion
 
 
 def initial_dispersion(y: np.ndarray, exposure: np.ndarray | float) -> float:

@@ -10,6 +10,7 @@ from scipy import special
 
 from npvi.likelihoods.families.count_sums import by_terms
 from npvi.likelihoods.families.rates import Rates
+from npvi.likelihoods.families.scales import spread_of_exp
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.runtime.lazy import gammaln, jax, jnp
 
@@ -103,7 +104,7 @@ class Poisson(Rates, name="poisson", about="counts"):
             return None
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
             mean = exposure * np.exp(m + 0.5 * v)
-            return mean, mean + mean**2 * np.expm1(v)
+            return mean, mean + exposure**2 * spread_of_exp(m, v)
 
 
 def _log_factorial(y: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ __all__ = [
     "noise_variance",
     "robust_noise_variance",
     "spread",
+    "spread_of_exp",
     "without_outliers",
 ]
 
@@ -20,6 +21,8 @@ NOISE_SHARE = 0.1
 """The share of the variance of the responses that learning first takes for noise."""
 _ROUNDING = 1e-12
 """A standard deviation relative to the size of the numbers that is but their rounding."""
+_WIDE = 600.0
+"""A variance v from which on exp(v) and exp(v) − 1 are the same number, and soon none."""
 _FAR = 100.0
 """Standard deviations of the bulk, beyond which an outlier says nothing of where f is."""
 SMALLEST = float(np.finfo(np.float64).tiny)
@@ -84,4 +87,16 @@ def exp_moments(m: np.ndarray, v: np.ndarray, relative: np.ndarray | float) -> t
     """Mean and variance of y for E[y | f] = exp(f), Var[y | f] = relative · exp(2f), f ~ N(m, v)."""
     with np.errstate(over="ignore"):  # beyond float64 they are inf
         mean = np.exp(m + 0.5 * v)
-        return mean, relative * np.exp(2.0 * (m + v)) + mean**2 * np.expm1(v)
+        return mean, relative * np.exp(2.0 * (m + v)) + spread_of_exp(m, v)
+
+
+def spread_of_exp(m: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Var exp(f) = exp(2m + v) (exp(v) − 1) of f ~ N(m, v); infinite where it is beyond float64.
+
+    >>> spread_of_exp(np.array([0.0, -800.0]), np.array([np.log(2.0), 800.0]))  # where exp(v) is no number
+    array([2., 1.])
+    """
+    wide = v > _WIDE
+    with np.errstate(over="ignore"):
+        found = np.exp(2.0 * m + np.where(wide, 0.0, v)) * np.expm1(np.where(wide, 1.0, v))
+        return np.where(wide, np.exp(2.0 * (m + v)), found) if np.any(wide) else found

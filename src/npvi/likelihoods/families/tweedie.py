@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.families.scales import spread_of_exp
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.log_gamma import stirling_remainder
 from npvi.likelihoods.support import ZERO_OR_POSITIVE
@@ -155,7 +156,7 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
             mean = exposure * np.exp(m + 0.5 * v)
             noise = self.dispersion * np.exp(p * (m + np.log(exposure)) + 0.5 * p**2 * v)
-            return mean, noise + mean**2 * np.expm1(v)
+            return mean, noise + exposure**2 * spread_of_exp(m, v)
 
 
 class _Unnormalised(Tweedie):

@@ -23,7 +23,7 @@ from npvi.likelihoods.integrals.root_finding import to_x, to_y
 from npvi.likelihoods.integrals.rows_cdf import Component, shape_of, start_of, step_of
 from npvi.likelihoods.support import Support
 from npvi.linalg.lanes import LANES, add_blocks
-from npvi.runtime.compiling import compiled, inner, reordered
+from npvi.runtime.compiling import compiled, inner, inner_reordered, reordered
 
 __all__ = ["forget", "lattice_quantile"]
 
@@ -38,7 +38,7 @@ _FINE = 0.9
 """Of the step that a rule of its own has, which comes in sizes, the next larger one."""
 _PER_UNIT = 4.0
 """y for the width of P(Y ≤ y), at least."""
-_MOST_NODES, _MOST_SLOTS = 2048, 2**20
+_MOST_NODES, _MOST_SLOTS = 2048, 2**22
 _WORTH = 32
 """Tiles for each row, beyond which its own integral is as quick."""
 _ROUNDS, _FINER = 6, (0, 1, 3, 5)
@@ -64,7 +64,8 @@ class _Spacing(NamedTuple):
 
 
 class _Tiles(NamedTuple):
-    """values[8 slots[i, j]] is the first row of the tile that begins at f = 8 (first_f + i) 2^f, and so in y."""
+    """values[8 slots[k, i, j]] is the first row of the tile of model k that begins at f = 8 (first_f + i) 2^f, and so
+    in y."""
 
     first_f: int
     first_y: int
@@ -72,81 +73,95 @@ class _Tiles(NamedTuple):
     values: np.ndarray
 
 
-class _Lattice:
-    """P(Y ≤ y | f) of one likelihood at one spacing."""
+class _Model(NamedTuple):
+    """A likelihood, and what all rows have in common."""
 
-    def __init__(self, likelihood: Likelihood, row: dict[str, float], spacing: _Spacing) -> None:
-        self._likelihood, self._spacing = likelihood, spacing
-        self._row = {name: np.array(value) for name, value in row.items()}
+    likelihood: Likelihood
+    row: dict[str, float]
+    key: Any
+    """What tells it from others, or None."""
+
+
+class _Lattice:
+    """P(Y ≤ y | f) of some models at one spacing."""
+
+    def __init__(self, models: Sequence[_Model], spacing: _Spacing) -> None:
+        self._models, self._spacing = models, spacing
         constant = np.repeat([[0.0], [1.0]], _TILE, axis=0) * np.ones(_TILE)
-        self.tiles = _Tiles(0, 0, np.full((1, 1), _UNKNOWN), constant)
+        self.tiles = _Tiles(0, 0, np.full((len(models), 1, 1), _UNKNOWN, dtype=np.int32), constant)
         self._lock = Lock()
 
-    def add(self, mean: np.ndarray, sd: np.ndarray, share: float, column: np.ndarray, out: np.ndarray) -> bool:
-        """To `out` share · E P(Y ≤ y | f), f ~ N(mean, sd²), at the y of columns of tiles from `column` on; False where
-        the tiles for it aren't worth it."""
+    def add(self, parts: _Parts, column: np.ndarray, out: np.ndarray) -> bool:
+        """To `out` Σ weight · E P(Y ≤ y | f), f ~ N(mean, sd²), at the y of columns of tiles from `column` on; False
+        where the tiles for it aren't worth it."""
         step = 2.0**self._spacing.f
-        while not _add(mean, sd, share, step, column, *self.tiles, out):
+        while not _add(parts.mean, parts.sd, parts.weight, parts.model, step, column, *self.tiles, out):
             with self._lock:
-                if not self._reach(mean, sd, column):
+                if not self._reach(parts, column):
                     return False
             _trim()
         return True
 
-    def _reach(self, mean: np.ndarray, sd: np.ndarray, column: np.ndarray) -> bool:
+    def _reach(self, parts: _Parts, column: np.ndarray) -> bool:
         """Make what tiles are missing."""
-        first, last = _ends(mean, sd, 2.0**self._spacing.f)
+        first, last = _ends(parts.mean, parts.sd, 2.0**self._spacing.f)
         low, high = int(first.min()) // _TILE, int(last.max()) // _TILE
         tiles = _grown(self.tiles, low, high, int(column.min()), int(column.max()) + _COLUMNS - 1)
         if tiles is None:
             return False
         wanted = np.zeros(tiles.slots.shape, dtype=np.bool_)
-        _mark(first // _TILE - tiles.first_f, last // _TILE - tiles.first_f, column - tiles.first_y, wanted)
+        first, last = first // _TILE - tiles.first_f, last // _TILE - tiles.first_f
+        _mark(first, last, parts.model, column - tiles.first_y, wanted)
         cells = np.argwhere(wanted & (tiles.slots == _UNKNOWN))
-        if len(cells) > _WORTH * len(mean):
+        if len(cells) > _WORTH * len(self._models) * len(column):
             return False
-        self.tiles = self._made(tiles, cells)
+        each = np.split(cells, np.searchsorted(cells[:, 0], np.arange(1, len(self._models))))
+        for model, some in zip(self._models, each):
+            if len(some):
+                tiles = self._made(model, tiles, some)
+        self.tiles = tiles
         return True
 
-    def _made(self, tiles: _Tiles, cells: np.ndarray) -> _Tiles:
-        f, y = (_TILE * (cells + np.array([tiles.first_f, tiles.first_y]))).T
+    def _made(self, model: _Model, tiles: _Tiles, cells: np.ndarray) -> _Tiles:
+        f, y = (_TILE * (cells[:, 1:] + np.array([tiles.first_f, tiles.first_y]))).T
         corner = _TILE - 1
         # P(Y ≤ y | f) falls with f and grows with y
-        most, least = self._at(f, y + corner), self._at(f + corner, y)
+        most, least = self._at(model, f, y + corner), self._at(model, f + corner, y)
         label = np.where(most < _CERTAIN, _NEVER, np.where(least > 1.0 - _CERTAIN, _ALWAYS, _UNKNOWN))
         todo = np.flatnonzero(label == _UNKNOWN)
         label[todo] = len(tiles.values) // _TILE + np.arange(len(todo))
         inside = np.arange(_TILE)
         f, y = f[todo, None, None] + inside, y[todo, None, None] + inside[:, None]
         shape = len(todo), _TILE, _TILE
-        flat = self._at(np.broadcast_to(f, shape).reshape(-1, _TILE), y.reshape(-1, 1)).reshape(shape)
+        flat = self._at(model, np.broadcast_to(f, shape).reshape(-1, _TILE), y.reshape(-1, 1)).reshape(shape)
         slots = tiles.slots.copy()
         slots[tuple(cells.T)] = label
         return tiles._replace(
             slots=slots, values=np.concatenate([tiles.values, flat.transpose(0, 2, 1).reshape(-1, _TILE)])
         )
 
-    def _at(self, f: np.ndarray, y: np.ndarray) -> np.ndarray:
-        step = self._spacing
+    def _at(self, model: _Model, f: np.ndarray, y: np.ndarray) -> np.ndarray:
+        step, row = self._spacing, {name: np.array(value) for name, value in model.row.items()}
         f = f * 2.0**step.f
         with np.errstate(all="ignore"):
             if step.atom is None:
-                found = self._likelihood.cdf_at(y * 2.0**step.y, f, **self._row)
+                found = model.likelihood.cdf_at(y * 2.0**step.y, f, **row)
             else:
-                found = self._likelihood.cdf(np.full(y.shape, step.atom), f, **self._row)
+                found = model.likelihood.cdf(np.full(y.shape, step.atom), f, **row)
         return np.broadcast_to(found, np.broadcast_shapes(f.shape, y.shape))
 
 
-class _Part(NamedTuple):
-    """One model: f ~ N(mean, sd²) in each row, `row` what all rows have in common."""
+class _Parts(NamedTuple):
+    """f ~ N(mean[k], sd[k]²) in each row and y ~ models[model[k]], with probability weight[k]."""
 
-    weight: float
-    likelihood: Likelihood
+    models: Sequence[_Model]
+    weight: np.ndarray
+    model: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
-    row: dict[str, float]
-    key: Any
-    """What lattices of it are kept under, or None."""
+
+    def of(self, rows: np.ndarray) -> _Parts:
+        return self._replace(mean=self.mean[:, rows], sd=self.sd[:, rows])
 
 
 def lattice_quantile(components: Sequence[Component], q: float) -> tuple[np.ndarray, np.ndarray]:
@@ -163,28 +178,32 @@ def lattice_quantile(components: Sequence[Component], q: float) -> tuple[np.ndar
     if n < _FEWEST or not _TAIL <= q <= 1.0 - _TAIL or parts is None:
         return out, settled
     search = _Search(zeros, parts, q)
-    if len(parts) > 1:  # from where one like all of them together has it
-        for spacing, rows in search.groups(np.arange(n)):
-            search.begin(rows, *search([search.together], spacing, rows))
-    for finer in _FINER if not parts[0].likelihood.support.discrete else (*_FINER, _WHOLE):
-        for spacing, rows in search.groups(np.flatnonzero(~settled), finer):
-            out[rows], settled[rows] = search(parts, spacing, rows)
-            search.begin(rows, out[rows], out[rows] != 0.0)
+    if len(parts.weight) > 1:  # from where one like all of them together has it
+        search(search.together, np.arange(n))
+    for finer in _FINER if not search.discrete else (*_FINER, _WHOLE):
+        rows = search.untried(np.flatnonzero(~settled), finer)
+        if len(rows):
+            out[rows], settled[rows] = search(parts, rows, finer)
     return out, settled
 
 
-def _parts(components: Sequence[Component]) -> tuple[float, list[_Part] | None]:
+def _parts(components: Sequence[Component]) -> tuple[float, _Parts | None]:
     """The probability of zeros whatever f is, and the models beside it, if a lattice serves them all."""
-    zeros, parts = 0.0, []
+    zeros, models, weight, which, mean = 0.0, dict[Any, _Model](), [], [], []
     for part in components:
         share, likelihood = part.likelihood.beside_zeros() or (0.0, part.likelihood)
         found = likelihood.shared(**part.row)
         if found is None or _is_closed(likelihood, part):
             return zeros, None
         zeros += part.weight * share
-        mean, sd = part.mean + found[1], np.sqrt(part.variance)
-        parts.append(_Part(part.weight * (1.0 - share), likelihood, mean, sd, found[0], _key(likelihood, found[0])))
-    return zeros, parts
+        model = _Model(likelihood, found[0], _key(likelihood, found[0]))
+        place = id(part) if model.key is None else model.key
+        models.setdefault(place, model)
+        which.append(list(models).index(place))
+        weight.append(part.weight * (1.0 - share))
+        mean.append(part.mean + found[1])
+    sd = np.sqrt([part.variance for part in components])
+    return zeros, _Parts(list(models.values()), np.array(weight), np.array(which), np.array(mean), sd)
 
 
 def _is_closed(likelihood: Likelihood, part: Component) -> bool:
@@ -196,24 +215,27 @@ def _is_closed(likelihood: Likelihood, part: Component) -> bool:
 class _Search:
     """For F(y) = q, F(y) = zeros + Σ weight P(Y ≤ y) of the parts."""
 
-    def __init__(self, zeros: float, parts: list[_Part], q: float) -> None:
+    def __init__(self, zeros: float, parts: _Parts, q: float) -> None:
         self._zeros, self._parts, self._q = zeros, parts, q
-        self._support = parts[0].likelihood.support
+        self._support = parts.models[0].likelihood.support
+        self.discrete = self._support.discrete
+        self._own: dict[Any, _Lattice] = {}
         beside = np.clip((q - zeros) / (1.0 - zeros), _TAIL, 1.0 - _TAIL) if zeros < 1.0 else 0.5
         self._prepare(float(beside))
+        self._tried = np.full(len(self._x), np.inf)
 
     def _prepare(self, q: float) -> None:
         """Where each row begins, and the spacing that it needs."""
-        weights = np.array([part.weight for part in self._parts])
-        weights = weights / max(weights.sum(), 1e-300)
-        means, sds = (np.array([getattr(part, name) for part in self._parts]) for name in ("mean", "sd"))
-        mean, narrow = weights @ means, sds.min(axis=0)
-        sd = np.sqrt(weights @ (sds**2 + (means - mean) ** 2))
-        largest = self._parts[int(np.argmax(weights))]
-        self.together = largest._replace(weight=1.0 - self._zeros, mean=mean, sd=sd)
+        parts = self._parts
+        weights, sds = parts.weight / max(parts.weight.sum(), 1e-300), parts.sd
+        mean, narrow = weights @ parts.mean, sds.min(axis=0)
+        sd = np.sqrt(weights @ (sds**2 + (parts.mean - mean) ** 2))
+        largest = parts.models[parts.model[int(np.argmax(weights))]]
+        weight = np.array([1.0 - self._zeros])
+        self.together = _Parts([largest], weight, np.zeros(1, dtype=np.int64), mean[None], sd[None])
         row = {name: np.full(len(mean), value) for name, value in largest.row.items()}
         centre, spread, slope, width, least = shape_of(largest.likelihood, q, mean, sd, row)
-        finer, resolution = self._beside(largest, np.linspace(mean.min(), mean.max(), 33))
+        finer, resolution = _beside(parts.models, largest, np.floor(parts.mean.min()), np.ceil(parts.mean.max()))
         noise = finer * spread
         with np.errstate(all="ignore"):
             step = _FINE * step_of(narrow, finer * width, resolution)
@@ -224,7 +246,7 @@ class _Search:
             start = start_of(support, centre, spread, slope * sd)
             unit = start_of(support, centre, noise, slope * narrow).unit
             x = start.centre + special.ndtri(q) * start.unit
-            if self._support.discrete:
+            if self.discrete:
                 # in the coordinate of the lattice, y itself
                 x = np.expm1(np.minimum(x, 690.0)) if trials == np.inf else to_y(support)(x)
                 per_unit = (x + 1.0) * np.minimum((trials - x + 1.0) / trials if trials < np.inf else 1.0, 1.0)
@@ -239,70 +261,56 @@ class _Search:
             self._f_power[reach > (0.5 * _MOST_NODES - 4.0) * 2.0**self._f_power] = np.nan
             self._y_power = np.floor(np.log2(unit / _PER_UNIT))
 
-    def _beside(self, largest: _Part, f: np.ndarray) -> tuple[float, float]:
-        """How much narrower than the largest part's noise that of others is, at worst; the finest resolution."""
-        ratio, resolution = 1.0, np.inf
-        distinct = {id(part.likelihood): part for part in self._parts}
-        spread = _noise(largest, f)
-        for part in distinct.values():
-            resolution = min(resolution, part.likelihood.resolution)
-            with np.errstate(all="ignore"):
-                ratio = min(ratio, float(np.nanmin(_noise(part, f) / spread, initial=1.0)))
-        return ratio, resolution
+    def untried(self, rows: np.ndarray, finer: int) -> np.ndarray:
+        """Those of the rows for which a lattice this much finer is another one than the last."""
+        return rows[self._power(rows, finer) != self._tried[rows]]
 
-    def groups(self, rows: np.ndarray, finer: int = 0) -> list[tuple[_Spacing, np.ndarray]]:
-        """These rows, those of one spacing together."""
-        usable = np.isfinite(self._f_power) & np.isfinite(self._y_power) & (np.abs(self._x) < 1e15)
-        rows = rows[usable[rows]]
-        f, y = self._f_power[rows], self._y_power[rows] - finer
-        if self._support.discrete:
-            y = np.maximum(y, 0.0)
-        found, place = np.unique(f + 1j * y, return_inverse=True)
-        return [(_Spacing(int(key.real), int(key.imag)), rows[place == k]) for k, key in enumerate(found)]
+    def _power(self, rows: np.ndarray, finer: int) -> np.ndarray:
+        y = self._y_power[rows] - finer
+        return np.maximum(y, 0.0) if self.discrete else y
 
-    def begin(self, rows: np.ndarray, y: np.ndarray, known: np.ndarray) -> None:
-        """Where they are known roughly, begin there."""
-        x = to_x(self._support, y)
-        self._x[rows] = np.where(known & np.isfinite(x), x, self._x[rows])
-
-    def __call__(self, parts: Sequence[_Part], spacing: _Spacing, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Quantiles of these rows, and which of them are certain."""
-        out, settled, todo = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool), np.arange(len(rows))
-        atom, base = self._support.atom, np.full(len(rows), self._zeros)
+    def __call__(self, parts: _Parts, rows: np.ndarray, finer: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Quantiles of these rows, and which of them are certain; the next search begins there."""
+        out, settled, y_power = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool), self._power(rows, finer)
+        if parts is self._parts:
+            self._tried[rows] = y_power
+        usable = np.isfinite(self._f_power[rows]) & np.isfinite(y_power) & (np.abs(self._x[rows]) < 1e15)
+        todo, base = np.flatnonzero(usable), np.full(len(rows), self._zeros)
+        atom, lowest = self._support.atom, 0 if self.discrete else -(2**40)
         if atom is not None:
-            at = self._seen(parts, spacing._replace(y=0, atom=atom), rows, np.zeros(len(rows), dtype=np.int64))
-            if at is None:
-                return out, settled
-            base = at[:, 0]
-            reached = base >= self._q
-            out[reached], settled[reached] = atom, True
-            todo = np.flatnonzero(~reached)
-        scale = 2.0**spacing.y
-        lowest = 0 if self._support.discrete else -(2**40)
-        column = self._column(self._x[rows] / scale, lowest)
+            at = self._seen(parts, rows[todo], np.zeros(len(todo)), np.zeros(len(todo), dtype=np.int64), atom)[:, 0]
+            base[todo], reached = at, at >= self._q
+            out[todo[reached]], settled[todo[reached]] = atom, True
+            todo = todo[~reached & np.isfinite(at)]
+        scale = np.exp2(np.where(usable, y_power, 0.0))
+        whole = self.discrete & (y_power == 0.0)
+        column = self._column(np.where(usable, self._x[rows], 0.0) / scale, lowest)
         for _ in range(_ROUNDS):
             if not len(todo):
                 break
-            seen = self._seen(parts, spacing, rows[todo], column[todo])
-            if seen is None:
-                break
-            below = np.sum(seen < self._q - _TIE * self._support.discrete, axis=1)
-            inside = (below >= _NODES // 2) & (below <= _SEEN - _NODES // 2) & np.isfinite(seen).all(axis=1)
-            if self._support.discrete and spacing.y == 0:
-                inside = (below < _SEEN) & ((below > 0) | (column[todo] == 0)) & np.isfinite(seen).all(axis=1)
-            here = todo[inside]
-            solve = self._whole if self._support.discrete and spacing.y == 0 else self._between
-            out[here], settled[here] = solve(seen[inside], below[inside], _TILE * column[here], scale, base[here])
+            seen = self._seen(parts, rows[todo], y_power[todo], column[todo])
+            known = np.isfinite(seen).all(axis=1)
+            todo, seen = todo[known], seen[known]
+            below = np.sum(seen < self._q - _TIE * self.discrete, axis=1)
+            inside = (below >= _NODES // 2) & (below <= _SEEN - _NODES // 2)
+            inside = np.where(whole[todo], (below < _SEEN) & ((below > 0) | (column[todo] == 0)), inside)
+            for solve, chosen in ((self._whole, inside & whole[todo]), (self._between, inside & ~whole[todo])):
+                here = todo[chosen]
+                if len(here):
+                    given = seen[chosen], below[chosen], _TILE * column[here], scale[here], base[here]
+                    out[here], settled[here] = solve(*given)
             todo, seen, below = todo[~inside], seen[~inside], below[~inside]
             # on from the end that is nearer, by the distance in Φ⁻¹
             left = below < _NODES // 2
             end = np.where(left, seen[:, 0], seen[:, -1])
             away = np.clip(_score(self._q, base[todo]) - _score(end, base[todo]), -8.0, 8.0)
-            place = np.where(left, 0.0, _SEEN) + away * self._unit[rows[todo]] / scale
+            place = np.where(left, 0.0, _SEEN) + away * self._unit[rows[todo]] / scale[todo]
             to = self._column(_TILE * column[todo] + place, lowest)
             to = np.where(left, np.minimum(to, column[todo] - 1), np.maximum(to, column[todo] + 1))
             column[todo], moves = to, to >= lowest
             todo = todo[moves]
+        x = to_x(self._support, out)
+        self._x[rows] = np.where((out != 0.0) & np.isfinite(x), x, self._x[rows])
         return out, settled
 
     @staticmethod
@@ -311,17 +319,29 @@ class _Search:
         return np.maximum((np.floor(np.nan_to_num(place)).astype(np.int64) - _TILE) // _TILE, lowest)
 
     def _seen(
-        self, parts: Sequence[_Part], spacing: _Spacing, rows: np.ndarray, column: np.ndarray
-    ) -> np.ndarray | None:
-        """F at 24 y from each column on."""
+        self, parts: _Parts, rows: np.ndarray, y_power: np.ndarray, column: np.ndarray, atom: float | None = None
+    ) -> np.ndarray:
+        """F at 24 y from each column on; NaN where no tiles are worth it."""
         out = np.zeros((len(rows), _SEEN))
-        for part in parts:
-            if not _lattice(part, spacing).add(part.mean[rows], part.sd[rows], part.weight, column, out):
-                return None
+        keys, place = np.unique(self._f_power[rows] + 1j * y_power, return_inverse=True)
+        for k, key in enumerate(keys):
+            some = np.flatnonzero(place == k)
+            part = np.zeros((len(some), _SEEN))
+            lattice = self._lattice(parts.models, _Spacing(int(key.real), int(key.imag), atom))
+            out[some] = part if lattice.add(parts.of(rows[some]), column[some], part) else np.nan
         return out + self._zeros
 
+    def _lattice(self, models: Sequence[_Model], spacing: _Spacing) -> _Lattice:
+        """One for all searches where parameters say what it is."""
+        key = tuple(model.key for model in models), spacing
+        if None not in key[0]:
+            return _lattice(key, models, spacing)
+        if key not in self._own:
+            self._own[key] = _Lattice(models, spacing)
+        return self._own[key]
+
     def _whole(
-        self, seen: np.ndarray, below: np.ndarray, first: np.ndarray, scale: float, base: np.ndarray
+        self, seen: np.ndarray, below: np.ndarray, first: np.ndarray, scale: np.ndarray, base: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """The first of whole numbers that reaches q."""
         each = np.arange(len(seen))
@@ -330,7 +350,7 @@ class _Search:
         return (first + below).astype(np.float64), clear
 
     def _between(
-        self, seen: np.ndarray, below: np.ndarray, first: np.ndarray, scale: float, base: np.ndarray
+        self, seen: np.ndarray, below: np.ndarray, first: np.ndarray, scale: np.ndarray, base: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Where a polynomial through Φ⁻¹(F) reaches q."""
         start = below - _NODES // 2
@@ -352,9 +372,20 @@ class _Search:
         return y, settled
 
 
-def _noise(part: _Part, f: np.ndarray) -> np.ndarray:
-    row = {name: np.full(len(f), value) for name, value in part.row.items()}
-    return np.sqrt(conditional_moments(part.likelihood, f, row)[1])
+def _beside(models: Sequence[_Model], largest: _Model, low: float, high: float) -> tuple[float, float]:
+    """How much narrower than that of the largest the noise of others is, at worst; the finest resolution."""
+    f = np.linspace(low, high, 33)
+    ratio, spread = 1.0, _noise(largest, f)
+    for model in models:
+        if model is not largest:
+            with np.errstate(all="ignore"):
+                ratio = min(ratio, float(np.nanmin(_noise(model, f) / spread, initial=1.0)))
+    return ratio, min(model.likelihood.resolution for model in models)
+
+
+def _noise(model: _Model, f: np.ndarray) -> np.ndarray:
+    row = {name: np.full(len(f), value) for name, value in model.row.items()}
+    return np.sqrt(conditional_moments(model.likelihood, f, row)[1])
 
 
 def _exact(support: Support, x: np.ndarray) -> np.ndarray:
@@ -398,27 +429,29 @@ def _bounds(mean, sd, step):
 
 @compiled
 def _ends(mean, sd, step):
-    first, last = np.empty(len(mean), np.int64), np.empty(len(mean), np.int64)
-    for row in range(len(mean)):
-        first[row], last[row] = _bounds(mean[row], sd[row], step)
+    first, last = np.empty(mean.shape, np.int64), np.empty(mean.shape, np.int64)
+    for part in range(len(mean)):
+        for row in range(mean.shape[1]):
+            first[part, row], last[part, row] = _bounds(mean[part, row], sd[part, row], step)
     return first, last
 
 
 def _grown(tiles: _Tiles, low: int, high: int, left: int, right: int) -> _Tiles | None:
     """With slots for these too."""
-    some = tiles.slots.shape
+    models, *some = tiles.slots.shape
     known = bool(np.any(tiles.slots != _UNKNOWN))
     if known:
         low, high = min(low, tiles.first_f), max(high, tiles.first_f + some[0] - 1)
         left, right = min(left, tiles.first_y), max(right, tiles.first_y + some[1] - 1)
-        if (high - low + 1, right - left + 1) == some:
+        if [high - low + 1, right - left + 1] == some:
             return tiles
-    if (high - low + 1) * (right - left + 1) > _MOST_SLOTS:
+    shape = models, high - low + 1, right - left + 1
+    if np.prod(shape, dtype=np.float64) > _MOST_SLOTS:
         return None
-    slots = np.full((high - low + 1, right - left + 1), _UNKNOWN)
+    slots = np.full(shape, _UNKNOWN, dtype=np.int32)
     if known:
         i, j = tiles.first_f - low, tiles.first_y - left
-        slots[i : i + some[0], j : j + some[1]] = tiles.slots
+        slots[:, i : i + some[0], j : j + some[1]] = tiles.slots
     return tiles._replace(first_f=low, first_y=left, slots=slots)
 
 
@@ -434,14 +467,11 @@ _kept: OrderedDict[Any, _Lattice] = OrderedDict()
 _keeping = Lock()
 
 
-def _lattice(part: _Part, spacing: _Spacing) -> _Lattice:
-    """The lattice of this model, one for all searches where its parameters say what it is."""
-    if part.key is None:
-        return _Lattice(part.likelihood, part.row, spacing)
-    key = part.key, spacing
+def _lattice(key: Any, models: Sequence[_Model], spacing: _Spacing) -> _Lattice:
     with _keeping:
         if key not in _kept:
-            _kept[key] = _Lattice(part.likelihood.replace(), part.row, spacing)
+            own = [model._replace(likelihood=model.likelihood.replace()) for model in models]
+            _kept[key] = _Lattice(own, spacing)
         _kept.move_to_end(key)
         return _kept[key]
 
@@ -461,61 +491,72 @@ def forget() -> None:
 
 
 @compiled
-def _mark(first, last, column, wanted):
-    for row in range(len(first)):
-        for i in range(first[row], last[row] + 1):
-            for j in range(_COLUMNS):
-                wanted[i, column[row] + j] = True
+def _mark(first, last, model, column, wanted):
+    for part in range(len(first)):
+        for row in range(len(column)):
+            for i in range(first[part, row], last[part, row] + 1):
+                for j in range(_COLUMNS):
+                    wanted[model[part], i, column[row] + j] = True
 
 
 @reordered
-def _add(mean, sd, share, step, column, first_f, first_y, slots, values, out):
-    """To out[row] share · Σ density P(Y ≤ y | f), densities that sum to 1: a quotient of quotients is one. Whether all
-    the tiles for it are there."""
-    height, width = slots.shape
-    for row in range(len(mean)):
-        first, last = _bounds(mean[row], sd[row], step)
-        low, high, j = first // _TILE - first_f, last // _TILE - first_f, column[row] - first_y
-        if low < 0 or high >= height or j < 0 or j + _COLUMNS > width:
-            return False
-        for i in range(low, high + 1):
-            for k in range(_COLUMNS):
-                if slots[i, j + k] == _UNKNOWN:
-                    return False
+def _add(mean, sd, share, model, step, column, first_f, first_y, slots, values, out):
+    """To out[row] Σ share · Σ density P(Y ≤ y | f), densities that sum to 1: a quotient of quotients is one. Whether
+    all the tiles for it are there."""
+    height, width = slots.shape[1:]
+    for part in range(len(mean)):
+        for row in range(len(column)):
+            first, last = _bounds(mean[part, row], sd[part, row], step)
+            low, high, j = first // _TILE - first_f, last // _TILE - first_f, column[row] - first_y
+            if low < 0 or high >= height or j < 0 or j + _COLUMNS > width:
+                return False
+            for i in range(low, high + 1):
+                for k in range(_COLUMNS):
+                    if slots[model[part], i, j + k] == _UNKNOWN:
+                        return False
     weights = np.empty(_MOST_NODES)
     seen = np.empty((_COLUMNS, LANES))
-    for row in range(len(mean)):
-        first, last = _bounds(mean[row], sd[row], step)
-        d = step / sd[row]
-        middle = min(max(int(np.rint(mean[row] / step)), first), last)
-        z = (middle * step - mean[row]) / sd[row]
-        curve = np.exp(-d * d)
-        # to both sides at once: a product waits for the one before
-        up = down = np.exp(-0.5 * z * z)
-        above, below = np.exp(-d * (z + 0.5 * d)), np.exp(d * (z - 0.5 * d))
-        weights[middle - first] = total = up
-        for n in range(1, max(last - middle, middle - first) + 1):
-            up *= above
-            down *= below
-            above *= curve
-            below *= curve
-            if middle + n <= last:
-                weights[middle + n - first] = up
-                total += up
-            if middle - n >= first:
-                weights[middle - n - first] = down
-                total += down
-        low, high, j = first // _TILE - first_f, last // _TILE - first_f, column[row] - first_y
-        seen[:] = 0.0
-        for i in range(low, high + 1):
-            one, two, three = slots[i, j], slots[i, j + 1], slots[i, j + 2]
-            if one == _NEVER and two == _NEVER and three == _NEVER:
-                continue
-            begin, end = max(first, (first_f + i) * _TILE), min(last + 1, (first_f + i + 1) * _TILE)
-            r = begin - (first_f + i) * _TILE
-            places = one * _TILE + r, two * _TILE + r, three * _TILE + r
-            add_blocks(weights, begin - first, end - begin, values, *places, seen)  # type: ignore[call-arg]
-        for k in range(_COLUMNS):
-            for c in range(_TILE):
-                out[row, k * _TILE + c] += share / total * seen[k, c]
+    for part in range(len(mean)):
+        own = slots[model[part]]
+        for row in range(len(column)):
+            first, last = _bounds(mean[part, row], sd[part, row], step)
+            total = _weigh(mean[part, row], sd[part, row], step, first, last, weights)
+            low, high, j = first // _TILE - first_f, last // _TILE - first_f, column[row] - first_y
+            seen[:] = 0.0
+            for i in range(low, high + 1):
+                one, two, three = np.int64(own[i, j]), np.int64(own[i, j + 1]), np.int64(own[i, j + 2])
+                if one == _NEVER and two == _NEVER and three == _NEVER:
+                    continue
+                begin, end = max(first, (first_f + i) * _TILE), min(last + 1, (first_f + i + 1) * _TILE)
+                r = begin - (first_f + i) * _TILE
+                places = one * _TILE + r, two * _TILE + r, three * _TILE + r
+                add_blocks(weights, begin - first, end - begin, values, *places, seen)  # type: ignore[call-arg]
+            for k in range(_COLUMNS):
+                for c in range(_TILE):
+                    out[row, k * _TILE + c] += share[part] / total * seen[k, c]
     return True
+
+
+@inner_reordered
+def _weigh(mean, sd, step, first, last, weights):
+    """Normal densities at the f of a sum, but for their sum, which it returns."""
+    d = step / sd
+    middle = min(max(int(np.rint(mean / step)), first), last)
+    z = (middle * step - mean) / sd
+    curve = np.exp(-d * d)
+    # to both sides at once: a product waits for the one before
+    up = down = np.exp(-0.5 * z * z)
+    above, below = np.exp(-d * (z + 0.5 * d)), np.exp(d * (z - 0.5 * d))
+    weights[middle - first] = total = up
+    for n in range(1, max(last - middle, middle - first) + 1):
+        up *= above
+        down *= below
+        above *= curve
+        below *= curve
+        if middle + n <= last:
+            weights[middle + n - first] = up
+            total += up
+        if middle - n >= first:
+            weights[middle - n - first] = down
+            total += down
+    return total

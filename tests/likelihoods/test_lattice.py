@@ -79,6 +79,14 @@ def test_mixtures(name, q):
     check(models(MODELS[name]), q, 0.75)
 
 
+def test_noise_that_is_narrower_far_out():
+    """Steps of f are those of the narrowest noise where the quantile is, not only at the mean of f."""
+    rng, rows = np.random.default_rng(5), 80
+    mean, variance = rng.normal(3.0, 0.5, rows), rng.uniform(0.5, 2.0, rows)
+    pairs = ((0.05, Tweedie(1.1, 1.6)), (0.95, Tweedie(1.88, 1.6)))
+    check([Component(weight, noise, mean, variance, {}) for weight, noise in pairs], 0.999, 0.5)
+
+
 @pytest.mark.parametrize("trials", [1.0, 30.0, 10_000.0])
 @pytest.mark.parametrize("q", [0.05, 0.95])
 def test_trials_that_all_rows_have(trials, q):
@@ -120,3 +128,12 @@ def test_shares_next_to_one():
     a, b = 8.0 * special.expit(f), 8.0 * special.expit(-f)
     got = Beta(8.0).cdf_at(x, f)
     np.testing.assert_allclose(1.0 - got, stats.beta.cdf(special.expit(-x), b, a), rtol=1e-8, atol=1e-15)
+
+
+@pytest.mark.parametrize("power", [1.06, 1.107, 1.5, 1.8, 1.95])
+def test_amounts_from_a_table(power):
+    """P(Y ≤ y) of compound Poisson sums is that of the sum over their number."""
+    rng, tweedie = np.random.default_rng(0), Tweedie(power, 1.3)
+    f = rng.uniform(-6.0, 6.0, 2000)
+    x = np.append(f[2:] + rng.normal(0.0, 1.5, 1998), [-700.0, 690.0])
+    np.testing.assert_allclose(tweedie.cdf_at(x, f), tweedie.cdf(np.exp(x), f), rtol=0.0, atol=3e-13)

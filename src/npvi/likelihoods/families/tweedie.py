@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.families.compound_table import tabled_cdf
 from npvi.likelihoods.families.scales import spread_of_exp
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.log_gamma import stirling_remainder
@@ -111,6 +112,19 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
         size = np.maximum(y, 0.0) / scale
         return np.where(y < 0.0, 0.0, compound_cdf(float(self._shape()), amounts, size))
 
+    def cdf_at(self, x: np.ndarray, f: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
+        alpha = float(self._shape())
+        if alpha > _LARGEST_TABLED:
+            return self.cdf(np.exp(x), f, exposure)
+        amounts, scale = np.broadcast_arrays(*self._amounts_and_scale(f, exposure))
+        amounts, size = np.broadcast_arrays(amounts, x - np.log(scale))
+        out, most = np.empty(amounts.shape), _many(alpha)
+        few = amounts < most
+        out[few] = tabled_cdf(alpha, amounts[few], size[few], most)
+        with np.errstate(over="ignore", under="ignore"):
+            out[~few] = compound_cdf(alpha, amounts[~few], np.exp(size[~few]), least=1e-16)
+        return out
+
     def shared(self, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> tuple[dict, np.ndarray | float]:
         return {}, np.log(exposure)
 
@@ -187,9 +201,13 @@ def _window(alpha: jax.Array, peak: jax.Array) -> jax.Array:
 
 
 _BLOCK = 2**20
+_LARGEST_TABLED = 16.0
+"""α up to which tables are small."""
 
 
-def compound_cdf(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool = False) -> np.ndarray:
+def compound_cdf(
+    alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool = False, least: float = 1e-30
+) -> np.ndarray:
     """P(G ≤ size) for the sum G of a Poisson(amounts) number of gamma(α) variables with scale 1, or P(G > size).
 
     >>> compound_cdf(1.0, np.array([2.0]), np.array([0.0])).round(6)  # no amounts at all: e^−2
@@ -197,8 +215,7 @@ def compound_cdf(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: boo
     """
     amounts, size = np.broadcast_arrays(amounts, size)
     out = np.empty(amounts.shape)
-    # enough that the sum over the number of amounts is an integral to all digits, and that there is always one
-    many = max(44.0, 2.5 * (1.0 + alpha))
+    many = _many(alpha)
     length = int(_BLOCK / (2.0 * many + 100.0)) + 1
     # rows with about as many amounts together: the longest of their sums is that of all
     kind = np.searchsorted([1.0, 4.0, 12.0, many], amounts, side="right")
@@ -206,19 +223,28 @@ def compound_cdf(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: boo
         some, cdf = kind == label, _many_amounts if label == 4 else _few_amounts
         rows, x = amounts[some], size[some]
         blocks = [slice(start, start + length) for start in range(0, len(rows), length)]
-        out[some] = np.concatenate([np.empty(0), *(cdf(alpha, rows[block], x[block], upper) for block in blocks)])
+        out[some] = np.concatenate(
+            [np.empty(0), *(cdf(alpha, rows[block], x[block], upper, least) for block in blocks)]
+        )
     return np.clip(out, 0.0, 1.0)
 
 
-def _few_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool) -> np.ndarray:
+def _many(alpha: float) -> float:
+    """Amounts, enough that the sum over their number is an integral to all digits, and that there is always one."""
+    return max(44.0, 2.5 * (1.0 + alpha))
+
+
+def _few_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool, least: float) -> np.ndarray:
     """The sum over the number of amounts."""
     most = amounts.max()
     n = np.arange(1.0, most + 12.0 * np.sqrt(most) + 30.0)[:, None]
     weight = np.exp(n * np.log(amounts) - amounts - special.gammaln(n + 1.0))
-    return (0.0 if upper else np.exp(-amounts)) + np.sum(weight * _gamma_cdf(alpha * n, size, weight, upper), axis=0)
+    return (0.0 if upper else np.exp(-amounts)) + np.sum(
+        weight * _gamma_cdf(alpha * n, size, weight, upper, least), axis=0
+    )
 
 
-def _many_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool) -> np.ndarray:
+def _many_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bool, least: float) -> np.ndarray:
     """The same by an even grid: the terms are smooth in n over √(λ / (1 + α)), which are many integers."""
     sd, nodes = np.sqrt(amounts), int(35.0 * np.sqrt(1.0 + alpha)) + 16
     # from λ, because n itself has too few digits where λ is large; all n > 0
@@ -227,7 +253,7 @@ def _many_amounts(alpha: float, amounts: np.ndarray, size: np.ndarray, upper: bo
     n = amounts + offset
     weight = np.exp(-amounts * _entropy(offset / amounts) - stirling_remainder(n, np)) / np.sqrt(n)
     weight /= weight.sum(axis=0)
-    return np.sum(weight * _gamma_cdf(alpha * n, size, weight, upper), axis=0)
+    return np.sum(weight * _gamma_cdf(alpha * n, size, weight, upper, least), axis=0)
 
 
 def _entropy(t: np.ndarray) -> np.ndarray:
@@ -238,10 +264,10 @@ def _entropy(t: np.ndarray) -> np.ndarray:
     return np.where(np.abs(t) < 0.05, series * t**2, (1.0 + t) * np.log1p(t) - t)
 
 
-def _gamma_cdf(shape: np.ndarray, size: np.ndarray, weight: np.ndarray, upper: bool) -> np.ndarray:
+def _gamma_cdf(shape: np.ndarray, size: np.ndarray, weight: np.ndarray, upper: bool, least: float) -> np.ndarray:
     """P(gamma(shape) ≤ size), or the rest to 1: computed where that is neither 0 nor 1 and its weight counts."""
     shape, size = np.broadcast_arrays(shape, size)
     out = ((size > shape) != upper).astype(np.float64)
-    near = (np.abs(size - shape) < 12.0 * np.sqrt(shape) + 80.0) & (weight > 1e-30)
+    near = (np.abs(size - shape) < 12.0 * np.sqrt(shape) + 80.0) & (weight > least)
     out[near] = (special.gammaincc if upper else special.gammainc)(shape[near], size[near])
     return out

@@ -235,7 +235,7 @@ class _Search:
         self.together = _Parts([largest], weight, np.zeros(1, dtype=np.int64), mean[None], sd[None])
         row = {name: np.full(len(mean), value) for name, value in largest.row.items()}
         centre, spread, slope, width, least = shape_of(largest.likelihood, q, mean, sd, row)
-        finer, resolution = _beside(parts.models, largest, np.floor(parts.mean.min()), np.ceil(parts.mean.max()))
+        finer, resolution = _beside(parts.models, largest, mean, mean + special.ndtri(q) * sd)
         noise = finer * spread
         with np.errstate(all="ignore"):
             step = _FINE * step_of(narrow, finer * width, resolution)
@@ -372,15 +372,17 @@ class _Search:
         return y, settled
 
 
-def _beside(models: Sequence[_Model], largest: _Model, low: float, high: float) -> tuple[float, float]:
-    """How much narrower than that of the largest the noise of others is, at worst; the finest resolution."""
-    f = np.linspace(low, high, 33)
-    ratio, spread = 1.0, _noise(largest, f)
+def _beside(models: Sequence[_Model], largest: _Model, mean: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, float]:
+    """How much narrower than that of the largest the noise of others is, at worst, at the mean of f or near the
+    quantile; the finest resolution."""
+    f = np.linspace(min(mean.min(), near.min()), max(mean.max(), near.max()), 33)
+    ratio, spread = np.ones(len(f)), _noise(largest, f)
     for model in models:
         if model is not largest:
             with np.errstate(all="ignore"):
-                ratio = min(ratio, float(np.nanmin(_noise(model, f) / spread, initial=1.0)))
-    return ratio, min(model.likelihood.resolution for model in models)
+                ratio = np.fmin(ratio, _noise(model, f) / spread)
+    finer = np.minimum(np.interp(mean, f, ratio), np.interp(near, f, ratio))
+    return finer, min(model.likelihood.resolution for model in models)
 
 
 def _noise(model: _Model, f: np.ndarray) -> np.ndarray:

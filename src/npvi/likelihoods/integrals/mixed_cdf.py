@@ -72,15 +72,18 @@ class _Kind:
     def __init__(self, parts: Sequence[Component], q: float) -> None:
         self.weights = np.array([part.weight for part in parts])
         self._count, self._rows, likelihood = len(parts), len(parts[0].mean), parts[0].likelihood
-        self._mean, variance = (np.array([getattr(part, name) for part in parts]) for name in ("mean", "variance"))
+        means, variances = (np.array([getattr(part, name) for part in parts]) for name in ("mean", "variance"))
+        self._mean, self._variance = means, variances
         self.likelihood, self.row = likelihood, parts[0].row
         row = {name: np.tile(value, self._count) for name, value in self.row.items()}
-        self._each = RowsCdf(likelihood, q, self._mean.ravel(), variance.ravel(), row)
+        self._each = RowsCdf(likelihood, q, self._mean.ravel(), variances.ravel(), row)
         self.closed = self._each.closed
-        self._sd = self._each.sd.reshape(variance.shape)
+        self._sd = self._each.sd.reshape(variances.shape)
         self._sizes = {coarse: self._choose(coarse) for coarse in (False, True)}
 
     def __call__(self, y: np.ndarray, rows: np.ndarray, coarse: bool) -> np.ndarray:
+        if self.closed:
+            return self._in_closed_form(y, rows)
         out, sizes = np.empty(len(y)), self._sizes[coarse][rows]
         for size in np.unique(sizes):
             chosen = np.flatnonzero(sizes == size)
@@ -124,6 +127,12 @@ class _Kind:
         with np.errstate(over="ignore", under="ignore"):
             given = self.likelihood.cdf(y[:, None], f, **columns)
         return np.einsum("ij,ij->i", given, weights) * (self.weights.sum() / weights.sum(axis=1))
+
+    def _in_closed_form(self, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        row = {name: value[rows] for name, value in self.row.items()}
+        found = self.likelihood.marginal_cdf(y, self._mean[:, rows], self._variance[:, rows], **row)
+        assert found is not None  # or this were no closed form
+        return self.weights @ found
 
     def _apart(self, coarse: bool, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
         every = (rows + self._rows * np.arange(self._count)[:, None]).ravel()

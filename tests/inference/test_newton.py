@@ -59,3 +59,12 @@ def test_sharp_likelihoods_start_within_what_they_resolve():
     model = GPRegressor(Weibull(shape=1e5), kernel=Matern32(0.3), nugget=0.1, learn=False)
     y = 1.0 + X[:, 0]
     np.testing.assert_allclose(model.fit(X, y).posterior_.mean, np.log(y[model.graph_.order]), atol=1e-3)
+
+
+def test_no_step_from_a_mean_that_is_far_astray():
+    """As a network of odd weights leads to: exp(m) is infinite, and so is the precision."""
+    prior = NNGP(Matern32(0.3), 0.1, X, build_graph(X, 5))
+    data = Data(Poisson(), np.zeros(40))
+    problem = Problem(FAMILIES["full"](prior), data, Stack(Process(prior)), (1e-6, 1e-6))
+    state = State(np.full(40, 1e3), _Given(np.ones(40), np.ones(40), None), np.full(40, 1e3), data, 0.0)
+    assert problem._improve_mean(state) is state

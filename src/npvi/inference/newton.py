@@ -289,7 +289,10 @@ class Problem:
 
     def _improve_mean(self, state: State) -> State:
         """A step for μ alone, which is uphill if anything is."""
-        solver = self._solver(np.maximum(state.expected.precision, 0.0), state.covariance.precision_factor)
+        w = np.maximum(state.expected.precision, 0.0)
+        if not np.max(w) <= _LARGEST:  # from a mean that is far astray: no factor tells where to go
+            return state
+        solver = self._solver(w, state.covariance.precision_factor)
         step = self._mean_step(state.mean, state.expected.gradient, solver)
         for share in self.shares:
             trial = self.at(state.mean + share * step, state.covariance)

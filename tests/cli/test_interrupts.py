@@ -145,3 +145,24 @@ def test_an_interrupt_after_the_end_of_a_command_is_too_late():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_command_that_is_terminated_leaves_nothing_half_written(tmp_path):
+    program = """
+import os, signal, sys
+import npvi.cli
+from npvi.runtime.files import replacing
+
+def app():
+    with replacing("new.csv") as file:
+        file.write(b"half")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+npvi.cli.app = app
+npvi.cli.main()
+"""
+    (tmp_path / "new.csv").write_text("old")
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert [found.name for found in tmp_path.iterdir()] == ["new.csv"]
+    assert (tmp_path / "new.csv").read_text() == "old"

@@ -19,6 +19,7 @@ from npvi.cli.info import info
 from npvi.cli.predict import predict
 from npvi.cli.reproduce import reproduce
 from npvi.cli.score import score
+from npvi.runtime.files import remove_unfinished
 from npvi.runtime.interrupts import interrupts_remembered
 
 __all__ = ["app", "main"]
@@ -70,6 +71,8 @@ for _command in (fit, predict, score, diagnose, info, data, demo, reproduce):
 
 def main() -> None:
     """Run the command line; what `npvi` in a shell calls."""
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         with interrupts_remembered():
             app()
@@ -81,6 +84,13 @@ def main() -> None:
         with suppress(ValueError):  # not the main thread, which alone is interrupted
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to stop but Python's own end
         raise
+
+
+def _terminate(number: int, frame: object) -> None:
+    """End as SIGTERM ends other programs, but leave no file behind that is half written."""
+    remove_unfinished()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _end(code: int) -> None:

@@ -18,10 +18,14 @@ try:
 except ImportError:  # Windows, which removes no file that is open
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["UnwritableError", "check_writable", "replacing"]
+__all__ = ["UnwritableError", "check_writable", "remove_unfinished", "replacing"]
 
 #: what files are called until they are complete
 _TEMPORARY = re.compile(r"\..{1,100}\.[0-9a-f]{8}\.npvi-tmp", re.DOTALL)
+
+
+#: those of this process that aren't complete yet
+_unfinished: set[Path] = set()
 
 
 class UnwritableError(OSError):
@@ -66,9 +70,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
                 os.replace(temporary, target)  # while it is locked, so that nobody takes it for a stale one
+                _unfinished.discard(temporary)
         except BaseException:  # an interrupt too must not leave litter behind
-            with suppress(OSError):
-                os.unlink(temporary)
+            _remove(temporary)
             raise
         _sync_folder(target.parent)
     except UnwritableError:
@@ -89,10 +93,22 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         if target.exists() and not target.is_file():
             return
         temporary, descriptor = _temporary(target)
-        os.unlink(temporary)
+        _remove(temporary)
         os.close(descriptor)
     except OSError as error:
         raise UnwritableError(path, error) from error
+
+
+def remove_unfinished() -> None:
+    """Remove what this process is still writing: for one that ends at once."""
+    for temporary in list(_unfinished):
+        _remove(temporary)
+
+
+def _remove(temporary: Path) -> None:
+    with suppress(OSError):
+        os.unlink(temporary)
+    _unfinished.discard(temporary)
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -113,6 +129,7 @@ def _temporary(target: Path) -> tuple[Path, int]:
             with suppress(OSError):  # file systems without locks: there nothing counts as stale
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:  # not taken for a stale one before it was locked
+            _unfinished.add(temporary)
             return temporary, descriptor
         os.close(descriptor)
 

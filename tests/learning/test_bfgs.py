@@ -38,3 +38,17 @@ def test_with_a_known_curvature_a_ridge_takes_few_evaluations():
     )
     assert found.evaluations < 8
     assert found.z[0] == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_scale_lets_what_is_hardly_known_move_with_the_rest():
+    """A group of many levels, a surface and a smooth of a few functions: by a common scale a climb ends with the smooth
+    where it was, since what is found out of the others' bends says that no step in it promises anything."""
+    bends, top = np.array([500.0, 100.0, 30.0, 1.0]), np.array([-0.75, -0.2, 0.1, -0.6])
+    box = (np.full(4, -9.0), np.full(4, 9.0))
+    plain = ascent.climb(valley(bends, top), np.zeros(4), *box, enough=0.005)
+    scaled = ascent.climb(
+        valley(bends, top), np.zeros(4), *box, enough=0.005, scale=1.0 / np.array([400.0, 600.0, 60.0, 10.0])
+    )
+    assert plain.value < -0.1
+    assert scaled.value > -0.01
+    assert scaled.evaluations <= plain.evaluations + 2

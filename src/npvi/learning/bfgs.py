@@ -44,6 +44,7 @@ def climb(
     max_evaluations: int = 40,
     curvature: NDArray[np.float64] | None = None,
     least: float = -np.inf,
+    scale: Vector | None = None,
 ) -> Ascent:
     """Climb to a maximum of `function`, which returns its value and gradient, inside the box [low, high]; BFGS.
 
@@ -52,11 +53,15 @@ def climb(
     wander without gain does not keep it busy. A step that is shortened must promise as much, by what the longer one has
     lost. A climb that has no hope to come to `least` ends, too.
 
+    Where no `curvature` is known, its diagonal is thought to be like `scale`, up to a factor: where one coordinate is
+    known a hundred times as well as another, the first step is nothing in the other, which would be left where it is.
+
     >>> found = climb(lambda z: (-float(z @ z), -2.0 * z), np.array([3.0, -2.0]), np.full(2, -9.0), np.full(2, 9.0))
     >>> bool(np.abs(found.z).max() < 0.2)
     True
     """
     n = len(z)
+    scale = np.ones(n) if scale is None else scale
     value, gradient = function(z)
     result = Ascent(z, value, gradient, np.eye(n) if curvature is None else curvature, 1, [value])
     known, scaled = curvature is not None, curvature is not None
@@ -70,7 +75,7 @@ def climb(
         uphill = np.where(free, gradient, 0.0)
         step = newton_step(result.curvature, gradient, z, low, high)
         if not scaled or step @ gradient <= 0.0:
-            step = 0.5 * uphill / max(np.abs(uphill).max(), 1e-300)
+            step = 0.5 * scale * uphill / max(np.abs(scale * uphill).max(), 1e-300)
         if scaled and 0.5 * float(step @ gradient) < enough:
             # a curvature that is no more than a guess is no reason to stop
             size = float(np.linalg.norm(uphill))
@@ -109,7 +114,7 @@ def climb(
         along = float(moved @ turned)
         if along > 1e-10 * np.linalg.norm(moved) * np.linalg.norm(turned):
             if not scaled:
-                result.curvature = np.eye(n) * along / float(turned @ turned)
+                result.curvature = np.diag(scale) * along / float(turned @ (scale * turned))
                 scaled = True
             rest = np.eye(n) - np.outer(moved, turned) / along
             result.curvature = rest @ result.curvature @ rest.T + np.outer(moved, moved) / along

@@ -48,8 +48,9 @@ Vector = NDArray[np.float64]
 _FURTHEST_SD, _FURTHEST_SMOOTHING = 1e4, 1e8
 #: a correlation is this far from ±1 at least
 _APART = 1e-5
-#: nats that the bound may be off by, and that a step must promise: where all is exact, and where draws tell variances
-_EXACT, _DRAWN = 1e-7, 0.05
+#: nats that the bound may be off by, and that a step must promise: where all is exact, and where draws tell variances.
+#: The draws are always the same, so that differences of the bound are far nearer than the bound itself.
+_EXACT, _DRAWN = (1e-7, 1e-7), (0.05, 0.005)
 #: nats below the best bound so far from which on a start is to blame
 _LOST = 100.0
 
@@ -367,6 +368,15 @@ class PartsObjective:
         value, gradient = self(self.space.named(z))
         return value + self.space.log_prior(z), self.space.pull_back(z, gradient)
 
+    def scale(self, fit: Fit) -> Vector:
+        """What counts as a short step for each coordinate, squared: a part of many numbers tells more of itself."""
+        sizes = {model.name: part.size for model, part in zip(self.models, fit.stack.components)}
+        sizes["likelihood"] = len(self.data.y)
+        owner = [
+            max((name for name in sizes if c.name.startswith(name + "__")), key=len) for c in self.space.coordinates
+        ]
+        return np.array([1.0 / sizes[name] for name in owner])
+
     def simplest(self, model: PartModel, z: Vector) -> tuple[Vector, list[str]]:
         """z with the part as simple as it may become, and which of its parameters are at their end there."""
         z, at_end, free = z.copy(), [], {c.name for c in self.space.coordinates}
@@ -440,7 +450,7 @@ def learn_parts(
     space = objective.space
     begin = space.vector()
     fit, _ = objective.fit(space.named(begin))  # what can't be fitted at all says so here
-    noise = _EXACT if fit.stack.size <= fit.stack.dense else _DRAWN
+    noise, enough = _EXACT if fit.stack.size <= fit.stack.dense else _DRAWN
 
     def function(z: Vector) -> tuple[float, Vector]:
         try:
@@ -449,7 +459,8 @@ def learn_parts(
             return -np.inf, np.zeros(len(z))
 
     ends = (space.low, space.high)
-    found = climb(function, begin, *ends, noise=noise, enough=noise, max_evaluations=max_evaluations)
+    scale = objective.scale(fit)
+    found = climb(function, begin, *ends, noise=noise, enough=enough, max_evaluations=max_evaluations, scale=scale)
     evaluations = found.evaluations
     gone = []
     for model in objective.models:
@@ -464,7 +475,7 @@ def learn_parts(
             # without it the others may go on
             known = found.curvature
             found = climb(
-                function, z, *ends, noise=noise, enough=noise, max_evaluations=max_evaluations, curvature=known
+                function, z, *ends, noise=noise, enough=enough, max_evaluations=max_evaluations, curvature=known
             )
             evaluations += found.evaluations
         if model.nothing(at_end):

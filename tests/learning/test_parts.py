@@ -142,6 +142,25 @@ def test_herds_with_a_disease():
 
 
 @needs_data
+@pytest.mark.slow
+def test_presence_of_cod_and_depth():
+    """sdmTMB's present ~ depth + depth² + a field (Matérn of smoothness 1 on a mesh): within its standard errors."""
+    table = pd.read_csv(FOLDER / "pcod.csv")
+    H = np.column_stack([np.ones(len(table)), table["depth_scaled"], table["depth_scaled2"]])
+    models = [
+        ProcessModel("space", table[["X", "Y"]].to_numpy(float), Matern32(15.0, 2.0), fixed(1e-3), 15),
+        Held("fixed", Coefficients(H)),
+    ]
+    found = learn_parts(models, Data(Bernoulli(), table["present"].to_numpy(float)))
+    coefficients = found.fit.stack.split(found.fit.posterior.mean)[1]
+    errors = np.array([0.44, 0.21, 0.13])
+    assert np.abs((coefficients - [1.14, -2.17, -1.59]) / errors).max() < 1.0
+    np.testing.assert_allclose(np.sqrt(found.fit.posterior.variances.numbers[1]), errors, rtol=0.2)
+    assert 2.0 * found.values["space__kernel__length_scale"] == pytest.approx(43.54, rel=0.25)
+    assert np.sqrt(found.values["space__kernel__variance"]) == pytest.approx(1.65, rel=0.1)
+
+
+@needs_data
 @pytest.mark.parametrize("space", [False, True])
 def test_counts_of_warblers_by_observers_and_in_space(space):
     """Hooded warblers of spAbundance's vignette: posterior means, with standard deviations, of its 60,000 draws."""

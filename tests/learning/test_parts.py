@@ -300,6 +300,11 @@ def test_no_variation_between_levels_is_an_answer(levels, dense):
     assert found.values["level__sd"] == pytest.approx(1e-4)
     assert found.fit.elbo == pytest.approx(without.fit.elbo, abs=1e-5 if dense is None else 0.01)
     assert found.values["size__sd"] == pytest.approx(without.values["size__sd"], rel=1e-3 if dense is None else 0.05)
+    # a user's bound is no variation that isn't there
+    bound = learn_parts([GroupModel("level", levels, at, bounded(1.0, 0.2, 3.0)), *rest], data, dense=dense)
+    assert bound.values["level__sd"] == pytest.approx(0.2)
+    assert bound.dropped == ()
+    assert "level__sd" in bound.at_bound
 
 
 def test_a_straight_line_is_an_answer():

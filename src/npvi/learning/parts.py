@@ -78,6 +78,14 @@ class Sought:
         """The start itself."""
         return inside(self.start) if isinstance(self.start, Parameter) else self.start
 
+    @property
+    def reaches_simplest(self) -> bool:
+        """Whether it may go as far as the part is simplest: not where a user's bound comes first."""
+        said = self.start if isinstance(self.start, Parameter) else Parameter(self.start)
+        if self.simplest == "low":
+            return bool(np.all(said.lower <= np.asarray(self.low)))
+        return self.simplest == "high" and bool(np.all(said.upper >= np.asarray(self.high)))
+
 
 class PartModel(Protocol):
     """A component as a function of its parameters."""
@@ -382,7 +390,7 @@ class PartsObjective:
         z, at_end, free = z.copy(), [], {c.name for c in self.space.coordinates}
         for name, sought in model.sought.items():
             full = f"{model.name}__{name}"
-            if sought.simplest is None or full not in free:
+            if full not in free or not sought.reaches_simplest:
                 continue
             ends = self.space.low if sought.simplest == "low" else self.space.high
             here = np.array([c.name == full for c in self.space.coordinates])

@@ -1,18 +1,21 @@
-"""Site precisions beyond all numbers."""
+"""Site precisions beyond all numbers, and steps that lead nowhere."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from npvi import GPRegressor
-from npvi.components import Process, Stack
+from npvi.components import Process, SolverLog, Stack
 from npvi.graph import build_graph
-from npvi.inference import FAMILIES
+from npvi.inference import FAMILIES, newton
 from npvi.inference.data import Data
+from npvi.inference.loop import ascend
 from npvi.inference.newton import Problem, State, _agreeing, _Given
 from npvi.kernels import Matern32
-from npvi.likelihoods import Poisson, StudentT, Weibull
+from npvi.likelihoods import CensoredGaussian, Poisson, StudentT, Weibull
 from npvi.priors import NNGP, NotPositiveDefiniteError
 
 X = np.random.default_rng(0).uniform(size=(40, 2))
@@ -68,3 +71,61 @@ def test_no_step_from_a_mean_that_is_far_astray():
     problem = Problem(FAMILIES["full"](prior), data, Stack(Process(prior)), (1e-6, 1e-6))
     state = State(np.full(40, 1e3), _Given(np.ones(40), np.ones(40), None), np.full(40, 1e3), data, 0.0)
     assert problem._improve_mean(state) is state
+
+
+def test_a_constant_that_nothing_holds_stays_among_the_data():
+    """Between Student t's outliers log p bends upwards: Newton's step, which took that for nothing, went to 1e15."""
+    places = [
+        [0.00837374, 0.00330279],
+        [0.00568329, 0.00870456],
+        [0.00693843, 0.00512704],
+        [0.02120672, 0.00427977],
+        [0.00654257, 0.01936923],
+        [0.00110076, 0.00933853],
+        [0.02177369, 0.01929707],
+    ]
+    y = np.array([111.08268841, 181.21163528, 188.68675795, 234.32850331, 54.10491559, 146.09915027, -30.90067894])
+    kernel = Matern32(0.03334138139318648)
+    model = GPRegressor("student_t", kernel=kernel, n_neighbors=5, learn=False).fit(places, y)
+    assert model.fit_info_["converged"]
+    assert y.min() < model.posterior_.mean.mean() < y.max()
+    assert model.elbo_ > -200.0  # at 1e15 it is below -1,000
+
+
+class _Still:
+    """A climb whose steps change nothing that can be told."""
+
+    log = SolverLog()
+    steps = 0
+
+    def complete(self, state):
+        return True
+
+    def certificate(self, state):
+        return {"elbo": state.elbo, "mean_residual": 0.5, "covariance_residual": 0.0}
+
+    def improve(self, state):
+        self.steps += 1
+        return SimpleNamespace(elbo=state.elbo)
+
+
+def test_a_climb_that_stands_still_ends():
+    problem = _Still()
+    _, info = ascend(problem, SimpleNamespace(elbo=-1.0), (1e-7, 1e-7))
+    assert not info["converged"]
+    assert problem.steps < 50
+
+
+def test_sites_that_no_variance_changes_are_not_bisected(monkeypatch):
+    """Those of responses that were observed, next to some that are limits."""
+    rows = []
+    monkeypatch.setattr(newton, "_agreeing", lambda data, mean, others, one, *_: rows.append(len(mean)) or one)
+    prior = NNGP(Matern32(0.3), 0.1, X, build_graph(X, 5))
+    data = Data(CensoredGaussian(1e-2), np.zeros(40), {"censored": np.where(np.arange(40) < 4, 1.0, 0.0)})
+    problem = Problem(FAMILIES["full"](prior), data, Stack(Process(prior)), (1e-6, 1e-6))
+    mean, v = np.zeros(40), np.full(40, 1e-2)
+    proposed = data.expectations(mean, 4.0 * v).precision
+    before = proposed.copy()
+    problem._hold(proposed, mean, v, 4.0 * v, 1.0 / v, np.zeros(40))
+    assert rows == [4]
+    np.testing.assert_array_equal(proposed[4:], before[4:])

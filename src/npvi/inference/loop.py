@@ -12,6 +12,9 @@ from npvi.runtime.interrupts import forget_interrupt
 
 __all__ = ["Ascending", "ascend", "joined"]
 
+#: iterations that end a climb: no bound raised by more than rounding, no residual lower by a hundredth
+_STILL, _ROUNDING, _LOWER = 20, 1e-12, 0.99
+
 
 class Ascending(Protocol):
     """A bound to climb; a state has its value as `elbo`."""
@@ -71,6 +74,8 @@ def ascend(
             done = converged()
             if state is before:  # no step raises the bound any more (rounding is reached), or by enough
                 break
+            if _stands_still(history):
+                break
             if state.elbo - before.elbo < enough:
                 state = max(before, state, key=lambda one: one.elbo)
                 break
@@ -90,6 +95,16 @@ def ascend(
         "factor_breakdowns": log.breakdowns,
         "preconditioner_fallbacks": log.fallbacks,
     }
+
+
+def _stands_still(history: dict[str, list[float]]) -> bool:
+    """Whether in many iterations no number of a certificate became better: then no others will, however many."""
+    if len(history["elbo"]) <= _STILL:
+        return False
+    raised = max(history["elbo"][-_STILL:]) - max(history["elbo"][:-_STILL])
+    residuals = [history[name] for name in ("mean_residual", "covariance_residual")]
+    lower = any(min(values[-_STILL:]) < _LOWER * min(values[:-_STILL]) for values in residuals)
+    return not lower and not raised > _ROUNDING * abs(history["elbo"][-1])
 
 
 def joined(first: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:

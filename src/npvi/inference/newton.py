@@ -37,6 +37,10 @@ _SHORT_SD = 0.25
 _LONG, _MOST = 0.03, 256
 #: to which systems for the mean's coefficients are solved at least
 _COEFFICIENTS = 1e-4
+#: lengths on which log p bends that a step may take
+_FAR = 3.0
+#: site precisions nearer to each other are one
+_SAME = 1e-6
 #: of a variance, the least that is a row's own
 _OWN = 1e-6
 #: site precisions whose sums of squares are numbers; a wide v under exp gives any
@@ -244,6 +248,9 @@ class Problem:
             slope = self.stack.transpose_times(at.in_mean + cross * slope_sd / bend_sd) - self._pull(mean)
             solver = self._solver(bend_mean, factor)
             step = self._coupled_step(solver, slope, spread, (at, slope_sd, bend_sd, sd))
+            if _too_far(self.stack.times(step), at.in_mean_mean):
+                solver = self._solver(np.abs(at.in_mean_mean), factor)
+                step = self._coupled_step(solver, slope, spread, (at, slope_sd, bend_sd, sd))
             gain = 0.5 * float(slope @ step + np.sum(slope_sd**2 / bend_sd))
             if step_number == 0 and gain < 0.5 * self.enough and self.complete(state):
                 trial = self.at(mean + step, state.covariance)
@@ -289,11 +296,13 @@ class Problem:
 
     def _improve_mean(self, state: State) -> State:
         """A step for μ alone, which is uphill if anything is."""
-        w = np.maximum(state.expected.precision, 0.0)
-        if not np.max(w) <= _LARGEST:  # from a mean that is far astray: no factor tells where to go
+        _, gradient, precision = state.expected
+        if not np.max(np.abs(precision)) <= _LARGEST:  # from a mean that is far astray: no factor tells where to go
             return state
-        solver = self._solver(w, state.covariance.precision_factor)
-        step = self._mean_step(state.mean, state.expected.gradient, solver)
+        factor = state.covariance.precision_factor
+        step = self._mean_step(state.mean, gradient, self._solver(np.maximum(precision, 0.0), factor))
+        if _too_far(self.stack.times(step), -precision):
+            step = self._mean_step(state.mean, gradient, self._solver(np.abs(precision), factor))
         for share in self.shares:
             trial = self.at(state.mean + share * step, state.covariance)
             if trial is not None and self._no_worse(trial, state):
@@ -338,11 +347,14 @@ class Problem:
         if len(long) > _MOST:
             long = long[np.argpartition(length[long], -_MOST)[-_MOST:]]
         if len(long):
-            data, m = self.data.take(long), mean[long]
-            at_first = data.expectations(m, before[long] + common[long]).precision
-            first = np.maximum(at_first, 1e-300)
-            held = _agreeing(data, m, others[long], first, proposed[long], common[long])
-            proposed[long] = np.where(at_first > 0.0, held, proposed[long])
+            at_first = self.data.take(long).expectations(mean[long], before[long] + common[long]).precision
+            # a w that v doesn't change agrees with any, such as that of Gaussian noise
+            apart = (at_first > 0.0) & (np.abs(at_first - proposed[long]) > _SAME * np.abs(at_first))
+            long, first = long[apart], np.maximum(at_first[apart], 1e-300)
+        if len(long):
+            proposed[long] = _agreeing(
+                self.data.take(long), mean[long], others[long], first, proposed[long], common[long]
+            )
 
     def certificate(self, state: State) -> dict[str, float]:
         """Both residuals, relative to the largest term of their equation, and the bound."""
@@ -429,6 +441,16 @@ class Problem:
 def without_coefficients(covariance: Any) -> Any:
     """What a family knows of a covariance."""
     return covariance.given if isinstance(covariance, WithCoefficients) else covariance
+
+
+def _too_far(step: Vector, bend: Vector) -> bool:
+    """Whether a step goes far beyond where second derivatives above 0, which it took for 0, mean anything.
+
+    Where nothing else holds the mean, as a constant without a prior among Student t's outliers, it would go to 10¹⁵,
+    where data say nothing at all. Held by the same curvature downwards it is as long as the data are apart.
+    """
+    upwards = np.maximum(bend, 0.0)
+    return bool(np.max(np.abs(step) * np.sqrt(upwards), initial=0.0) > _FAR)
 
 
 def _shared(state: State, at: Curvatures, sd: Vector) -> SharedSpread:

@@ -14,7 +14,7 @@ from npvi.learning.objective import Model
 from npvi.learning.stacking import Stacked
 from npvi.learning.start import weak_priors
 from npvi.learning.table import Table
-from npvi.likelihoods import Gaussian, Poisson
+from npvi.likelihoods import Gaussian, Ordinal, Poisson
 from npvi.parameters import PenalisedComplexity
 
 
@@ -67,7 +67,7 @@ def test_a_prior_of_ones_own_takes_the_place_of_the_weak_one_and_is_saved(tmp_pa
 def test_weak_priors_stand_wherever_there_is_a_length_scale():
     X = np.random.default_rng(0).uniform(size=(50, 3))
     kernel = Sphere(Matern()) + Subset(RBF(2.0), [2]) * Subset(Matern12([1.0, 1.0]), [0, 1])
-    found = weak_priors(Model(kernel, 0.1, Poisson()), X, 2.0)
+    found = weak_priors(Model(kernel, 0.1, Poisson()), X, np.ones(len(X)), 2.0)
     assert set(found) == {
         f"kernel__{part}__{name}"
         for part in ("k1__kernel", "k2__k1__kernel", "k2__k2__kernel")
@@ -132,3 +132,12 @@ def test_more_rows_say_which_smoothness_leads_only_where_the_part_cannot(monkeyp
     expected = (second, best) if in_doubt else (best, second)
     assert asked == [expected]
     assert tuple(found) == expected
+
+
+def test_ends_of_categories_that_nobody_chose_have_priors():
+    """Nothing else holds them: a step grew to 138, and each evaluation of the bound with it."""
+    ordinal, y = Ordinal(cuts=[-1.0, 0.0, 2.0]), np.array([1.0, 2.0, 2.0, 3.0])
+    found = weak_priors(Model(Matern32(), 0.1, ordinal), np.ones((4, 1)) * y[:, None], y, 1.0)
+    assert found["likelihood__cuts"] == [(-1.0, 0.5), (0.0, 0.5), None]
+    all_seen = weak_priors(Model(Matern32(), 0.1, ordinal), y[:, None], np.arange(4.0), 1.0)
+    assert all_seen["likelihood__cuts"] == [None, None, None]

@@ -120,11 +120,11 @@ class Learner:
         """What is learned; how far it may go, and what is likely, is settled by the first model and the first table."""
         link = getattr(model.likelihood, "link", None)
         if link not in self._settled:
-            X, weight = table.X, table.data.weight
+            X, y, weight = table.X, table.data.y, table.data.weight
             if weight is not None and np.any(weight > 0.0):
-                X = X[weight > 0.0]
+                X, y = X[weight > 0.0], y[weight > 0.0]
             unit = replace(table.data, likelihood=model.likelihood).latent_unit
-            priors = weak_priors(model, X, unit) if self.weak else {}
+            priors = weak_priors(model, X, y, unit) if self.weak else {}
             ends = limits(model, X)
             if self.other_start is not None:
                 ends = wider(ends, limits(self.other_start, X))

@@ -94,7 +94,7 @@ class SearchSpace:
         domains: Mapping[str, Interval],
         said: Mapping[str, Parameter],
         limits: Mapping[str, tuple[Any, Any]],
-        priors: Mapping[str, Sequence[PenalisedComplexity]] | None = None,
+        priors: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         self.values = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
         self.coordinates: list[Coordinate] = []

@@ -147,20 +147,21 @@ def wider(some: Mapping[str, tuple[Any, Any]], others: Mapping[str, tuple[Any, A
     }
 
 
-def weak_priors(model: Model, X: NDArray, unit: float) -> dict[str, list[PenalisedComplexity]]:
+def weak_priors(model: Model, X: NDArray, y: Vector, unit: float) -> dict[str, list[Any]]:
     """Penalised complexity for each length scale and for the standard deviation, in the data's own units.
 
     Highest where learning starts for the lengths (a ninth of that is reached from above with probability .95), and at
     one `unit` of f for the standard deviation (which is below three of them with probability .95); at a third of one
-    for that of the nugget, so that what may be either is f rather than fresh for every row.
+    for that of the nugget, so that what may be either is f rather than fresh for every row. Normal ones of those
+    parameters of the likelihood that the responses leave open.
 
     >>> from npvi.kernels import RBF
     >>> from npvi.likelihoods import Poisson
-    >>> found = weak_priors(Model(RBF(), 0.1, Poisson()), np.array([[0.0], [4.0]]), 1.0)
+    >>> found = weak_priors(Model(RBF(), 0.1, Poisson()), np.array([[0.0], [4.0]]), np.ones(2), 1.0)
     >>> found["kernel__length_scale"], found["kernel__variance"]
     ([PenalisedComplexity(exponent=-0.5, mode=1.0)], [PenalisedComplexity(exponent=0.5, mode=1.0)])
     """
-    found: dict[str, list[PenalisedComplexity]] = {}
+    found: dict[str, list[Any]] = {f"likelihood__{k}": priors for k, priors in model.likelihood.unseen(y).items()}
     for part in model.kernel.parts(X):
         for name, lengths in part.kernel.start(part.X).items():
             lengths = lengths if np.ndim(getattr(part.kernel, name)) else lengths.max(keepdims=True)

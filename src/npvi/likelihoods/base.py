@@ -140,6 +140,11 @@ class Likelihood(Parametrised):
         """Parameters to start learning from, by name, from moments of the data alone; what is not named stays."""
         return {}
 
+    def unseen(self, y: Array) -> dict[str, list[tuple[float, float] | None]]:
+        """Weak normal priors, mean and standard deviation, of entries of parameters that these responses leave open;
+        None for others. Of an increasing vector they are of the first number and of the logarithms of steps."""
+        return {}
+
     def sized_for(self, y: Array) -> Likelihood:
         """The same with as many parameters as the responses need, where the user only named it."""
         return self

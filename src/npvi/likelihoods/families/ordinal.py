@@ -19,6 +19,8 @@ __all__ = ["Ordinal"]
 
 #: more are no categories that can be counted
 _CATEGORIES = 100
+#: standard deviation of the prior of ends that nothing is known of, or of their logarithms
+_OPEN = 0.5
 #: from the outer cuts to where log p is smooth over a share of the distance
 _MARGIN = 4.0
 
@@ -109,6 +111,19 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
         # cuts that give each category its share of the data; empty ones count as half a row
         counts = np.bincount(np.asarray(y).astype(int), minlength=len(np.atleast_1d(self.cuts)) + 1) + 0.5
         return {"cuts": special.ndtri(np.cumsum(counts)[:-1] / counts.sum())}
+
+    def unseen(self, y: np.ndarray) -> dict[str, list[tuple[float, float] | None]]:
+        """The ends of categories that nobody chose: the further apart those of others the likelier is y, for ever.
+
+        >>> Ordinal(cuts=[-2.0, -1.0, 1.0]).unseen(np.array([1.0, 2.0, 3.0]))
+        {'cuts': [(-2.0, 0.5), (0.0, 0.5), None]}
+        """
+        cuts = np.atleast_1d(np.asarray(self.cuts, dtype=np.float64))
+        empty = np.flatnonzero(np.bincount(np.asarray(y).astype(int), minlength=len(cuts) + 1) == 0)
+        # the category below the first cut has no lower end, so that the next one's step is what grows in its place
+        open_ = set(np.minimum(empty, len(cuts) - 1).tolist()) | ({1} if 0 in empty else set())
+        means = np.append(cuts[:1], np.log(np.diff(cuts)))
+        return {"cuts": [(float(mean), _OPEN) if entry in open_ else None for entry, mean in enumerate(means)]}
 
     def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         cuts = np.concatenate([[-np.inf], np.atleast_1d(self.cuts), [np.inf]])

@@ -195,6 +195,7 @@ def integrate(
     rank[sorted(range(d), key=lambda i: (names[i], curvature[i, i]))] = np.arange(d)
     noise = _noise(d)[:, rank]
     best_round: tuple[float, Cloud, Columns, Vector, Vector] | None = None
+    rounds: list[float] = []
     for _ in range(_ROUNDS):
         surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T))
 
@@ -207,7 +208,10 @@ def integrate(
         missed = float(weights @ np.minimum(np.abs(off), 10.0))
         if best_round is None or missed < best_round[0]:  # a round may go where nothing was known
             best_round = missed, cloud, nodes, weights, off
-        if missed < _FORESEEN or len(known) > _MOST:
+        rounds.append(missed)
+        # a posterior that is lost, and no nearer than two rounds before, won't be found by another one
+        hopeless = len(rounds) > 2 and min(rounds) > _LOST and min(rounds[-2:]) > 0.5 * min(rounds[:-2])
+        if missed < _FORESEEN or len(known) > _MOST or hopeless:
             break
     assert best_round is not None
     missed, cloud, nodes, weights, off = best_round

@@ -13,6 +13,8 @@ from campaign.running import Summary, repeat, run
 
 #: findings of one cause that are shown; the table at the end has their number
 _SHOWN = 3
+#: cases that are named because only some may end so
+_NAMED = 40
 #: parts in turn, and shares of the time; what one leaves over is for the others
 PARTS = {"misuse": 5, "files": 2, "tables": 2, "signals": 3, "problems": 8}
 
@@ -85,6 +87,8 @@ def _show(summaries: list[Summary], seed: int) -> int:
         for cause, times in Counter(outcome.cause for outcome in summary.findings).most_common(20):
             example = next(outcome for outcome in summary.findings if outcome.cause == cause)
             print(f"{'':10} {times:4} × {' '.join(cause.split())}, such as {example.name}, {example.what[:70]}")
+        for outcome in summary.limited[:_NAMED]:
+            print(f"{'':10} {outcome.came}: {outcome.name}, {outcome.what[:70]}")
         for line in summary.too_many:
             print(f"{'':10} too many: {line}")
         found += n

@@ -118,6 +118,7 @@ def _responses(rng: np.random.Generator, family: str, f: np.ndarray) -> dict[str
         return {"y": rng.binomial(row["trials"].astype(int), share).astype(float), **row}
     if family in ("censored_gaussian", "censored_lognormal"):
         row["censored"] = rng.choice([-1.0, 0.0, 1.0], n, p=[0.1, 0.8, 0.1])
+        row["censored"][0] = 0.0  # limits alone don't say how far beyond them the values are, and are refused
     noisy = f + 0.3 * rng.standard_normal(n)
     if family == "classes":
         labels = np.array(["a", "b", "c", "d"][: 2 if rng.uniform() < 0.5 else 4])
@@ -175,7 +176,7 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
             model = _model(settings).fit(X, y, data.get("sample_weight"), **row)
             dist = model.predict_dist(Z, **new)
         except (ValueError, TypeError) as error:
-            return _refusal(error, len(X) <= X.shape[1] + 1)
+            return _refusal(error, settings["mean"] == "linear" and len(X) <= X.shape[1] + 1)
     messages = [str(warning.message) for warning in said]
     with watched():
         for warning in said:
@@ -197,7 +198,8 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
 
 
 def _refusal(error: Exception, few: bool) -> str:
-    """Data that were drawn from the model may be refused for few reasons; `few` rows are no more than coefficients."""
+    """Data that were drawn from the model may be refused for few reasons; `few` rows are no more than a
+    linear mean's coefficients."""
     text = str(error)
     if few and type(error).__name__ == "UnusablePosteriorError":  # a zero of a hurdle says nothing of f
         return "refused: few rows"

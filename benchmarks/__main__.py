@@ -35,6 +35,7 @@ _NAMES = (
     "gpboost",
     "gcn",
     "verdicts",
+    "suggest",
 )
 _BATTERIES = (
     "places",

@@ -39,7 +39,8 @@ LEFT_OUT = {
     # records that the library makes and users read
     "records": (
         *("Children", "Curvatures", "Dataset", "Diagnosis", "DrawsPosterior", "Expectations", "FactorPosterior"),
-        *("Graph", "GridResult", "Link", "Part", "Parts", "PrecisionPosterior", "Recognizer", "Split", "Support"),
+        *("Graph", "GridResult", "Link", "Part", "Parts", "PrecisionPosterior", "Recognizer", "Split", "Suggestion"),
+        "Support",
     ),
     # bases of classes, and errors
     "bases": ("BrokenFileError", "Kernel", "Likelihood", "Posterior", "RecognizerError", "Stationary"),
@@ -414,6 +415,7 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "datasets.read_modis": {"table": lambda: _modis()},
     "grid_search": {"model": small, "grid": lambda: {"length_scale": [0.1, 0.5]}},
     "diagnose": {"draws": 20},
+    "suggest": {"table": lambda: _table(), "target": "n"},
     "pc": {"below": 2.0},
     "maps.predict_grid": {"grid": 0.3},
     "maps.predict_polygons": {"polygons": lambda: _squares(), "cell": 0.3, "crs": "EPSG:32633", "seed": 0},

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from npvi.likelihoods import Likelihood
     from npvi.parameters import bounded, fixed, pc, positive
     from npvi.selection import GridResult, LeaveLocationOut, SpatialBlockSplit, grid_search
+    from npvi.suggesting import Suggestion, suggest
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "Pipeline",
     "Recognizer",
     "SpatialBlockSplit",
+    "Suggestion",
     "VaryingNoiseRegressor",
     "amortized",
     "baselines",
@@ -59,6 +61,7 @@ __all__ = [
     "positive",
     "posteriors",
     "stream_posterior",
+    "suggest",
 ]
 
 _HOMES = {
@@ -72,6 +75,7 @@ _HOMES = {
     "Pipeline": "estimators",
     "SGD": "inference.stochastic",
     "SpatialBlockSplit": "selection",
+    "Suggestion": "suggesting",
     "VaryingNoiseRegressor": "estimators",
     "bounded": "parameters",
     "diagnose": "diagnostics",
@@ -85,6 +89,7 @@ _HOMES = {
     "log_score_scorer": "estimators",
     "positive": "parameters",
     "stream_posterior": "amortized",
+    "suggest": "suggesting",
 }
 
 

@@ -201,3 +201,20 @@ def test_program_runs_in_a_shell():
     done = subprocess.run([sys.executable, "-m", "npvi.cli", "--version"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stdout == f"npvi {library.__version__}\n"
+
+
+def test_suggest_prints_reasons_and_a_command_that_fits(npvi):
+    done = npvi("suggest survey.csv --target temperature")
+    assert done.exit_code == 0, done.output
+    assert "lon and lat are places" in done.output
+    assert "npvi fit survey.csv --target temperature --inputs lon,lat" in done.output
+    found = json.loads(npvi("suggest survey.csv --target present --json").stdout)
+    assert (found["likelihood"], found["places"]) == ("bernoulli", ["lon", "lat"])
+    command = found["command"].removeprefix("npvi ") + " --no-learn --neighbors 5"
+    assert npvi(command).exit_code == 0
+
+
+def test_suggest_refuses_a_column_that_is_not_there(npvi):
+    done = npvi("suggest survey.csv --target cuont")
+    assert done.exit_code == 2
+    assert "did you mean 'count'" in done.output

@@ -1,4 +1,4 @@
-"""The command line: fit, predict, score, diagnose, info, data, demo and reproduce."""
+"""The command line: suggest, fit, predict, score, diagnose, info, data, demo and reproduce."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from npvi.cli.info import info
 from npvi.cli.predict import predict
 from npvi.cli.reproduce import reproduce
 from npvi.cli.score import score
+from npvi.cli.suggest import suggest
 from npvi.runtime.files import remove_unfinished
 from npvi.runtime.interrupts import interrupts_remembered
 
@@ -53,6 +54,7 @@ def _root(
     \b
     [bold]Examples[/bold]
     npvi demo
+    npvi suggest survey.csv
     npvi fit survey.csv --target count --inputs lon,lat --likelihood poisson --save birds.npvi
     npvi predict birds.npvi places.csv --output map.csv
     npvi score birds.npvi test.csv
@@ -65,7 +67,7 @@ def _root(
     """
 
 
-for _command in (fit, predict, score, diagnose, info, data, demo, reproduce):
+for _command in (suggest, fit, predict, score, diagnose, info, data, demo, reproduce):
     app.command()(_command)
 
 

@@ -22,9 +22,12 @@ def test_places_are_found_by_their_names_in_whatever_order(names):
     assert find_places({y: RNG.uniform(size=9), "speed": RNG.uniform(size=9), x: RNG.uniform(size=9)}) == [x, y]
 
 
-def test_numbers_that_are_no_degrees_are_no_longitudes():
-    assert find_places({"lon": np.array([0.0, 5e5]), "lat": np.array([0.0, 4e6])}) == []
-    assert find_places({"x": np.array([0.0, 5e5]), "y": np.array([0.0, 4e6])}) == ["x", "y"]
+def test_longitudes_that_are_no_degrees_are_places_and_said():
+    table = {"lon": np.array([0.0, 5e5]), "lat": np.array([0.0, 4e6]), "z": np.array([1.0, 2.5])}
+    found = roles_of(table, "z", table["z"])
+    assert found.places == ["lon", "lat"]
+    assert "no degrees" in found.reasons["places"]
+    assert "no degrees" not in roles_of(columns(z=RNG.normal(size=60)), "z", RNG.normal(size=60)).reasons["places"]
 
 
 def test_the_target_is_no_place():

@@ -93,9 +93,7 @@ def find_places(numbers: Mapping[str, NDArray[np.float64]], target: str | None =
         if x not in folded or y not in folded:
             continue
         pair = [folded[x], folded[y]]
-        degrees = x in (*_LONGITUDES, "decimallongitude")
-        inside = not degrees or (_within(numbers[pair[0]], 360.0) and _within(numbers[pair[1]], 90.0))
-        if inside and all(_varies(numbers[name]) for name in pair):
+        if all(_varies(numbers[name]) for name in pair):
             return pair
     return []
 
@@ -124,7 +122,7 @@ def roles_of(numbers: Mapping[str, NDArray[np.float64]], target: str, y: NDArray
     counts = y is not None and _are_counts(y)
     amounts = counts or (y is not None and bool(np.any(y == 0.0)) and bool(np.nanmin(y) >= 0.0))
     found.reasons["places"] = (
-        f"{' and '.join(found.places)} are places by their names and numbers"
+        f"{' and '.join(found.places)} are places by their names{_about_degrees(found.places, numbers)}"
         if found.places
         else "no pair of columns has the names of places"
     )
@@ -148,6 +146,13 @@ def roles_of(numbers: Mapping[str, NDArray[np.float64]], target: str, y: NDArray
             found.covariates.append(name)
     found.reasons["covariates"] = _about_covariates(found, out)
     return found
+
+
+def _about_degrees(places: list[str], numbers: Mapping[str, NDArray[np.float64]]) -> str:
+    """Words where longitudes and latitudes can't be degrees."""
+    named = places[1].lower() in (*_LATITUDES, "decimallatitude")
+    right = _within(numbers[places[0]], 360.0) and _within(numbers[places[1]], 90.0)
+    return ", but their numbers are no degrees" if named and not right else ""
 
 
 def _about_covariates(found: Roles, out: list[str]) -> str:

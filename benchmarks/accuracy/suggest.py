@@ -32,11 +32,6 @@ def _ordinal(f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.searchsorted([-1.2, -0.2, 0.7, 1.6], f + rng.standard_normal(len(f))).astype(float)
 
 
-def _tweedie(f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    n = rng.poisson(rng.uniform(0.8, 2.0) * np.exp(0.5 * f))
-    return np.where(n > 0, rng.gamma(np.maximum(n, 1) * rng.uniform(0.8, 2.0)) * np.exp(0.5 * f), 0.0)
-
-
 def _beta(f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     mean, precision = 1.0 / (1.0 + np.exp(-f)), rng.uniform(5.0, 20.0)
     return np.clip(rng.beta(mean * precision, (1.0 - mean) * precision), 1e-9, 1.0 - 1e-9)
@@ -58,7 +53,7 @@ def _gamma(f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 #: by the name of the likelihood: responses for a surface f of variance 1
-FAMILIES: dict[str, Draw] = {
+_DRAWS: dict[str, Draw] = {
     "gaussian": lambda f, rng: 20.0 + 3.0 * f + rng.normal(0.0, rng.uniform(0.6, 3.0), len(f)),
     "student_t": lambda f, rng: 20.0 + 3.0 * f + rng.uniform(0.6, 2.0) * rng.standard_t(rng.uniform(2.5, 6.0), len(f)),
     "lognormal": lambda f, rng: np.exp(1.0 + 0.6 * f + rng.normal(0.0, rng.uniform(0.3, 0.8), len(f))),
@@ -66,10 +61,10 @@ FAMILIES: dict[str, Draw] = {
     "poisson": lambda f, rng: rng.poisson(np.exp(rng.uniform(0.0, 2.0) + 0.7 * f)).astype(float),
     "negative_binomial": _negative_binomial,
     "zero_inflated_poisson": _zero_inflated,
-    "binomial": lambda f, rng: rng.binomial(12, stats.norm.cdf(0.8 * f)).astype(float),
     "beta": _beta,
     "ordinal": _ordinal,
 }
+FAMILIES = (*list(_DRAWS)[:-2], "binomial", *list(_DRAWS)[-2:])
 
 #: folder and file of a data set, its response, and its places
 _REAL = (
@@ -83,16 +78,15 @@ _REAL = (
 
 def simulate(family: str, seed: int, rows: int = _ROWS) -> pd.DataFrame:
     """A table with places, a covariate without effect, and a response of that family; trials where it has them."""
-    rng = np.random.default_rng([seed, list(FAMILIES).index(family)])
+    rng = np.random.default_rng([seed, FAMILIES.index(family)])
     X = rng.uniform(size=(rows, 2))
     f = dense_draw(X, rng.uniform(0.1, 0.4), float(rng.choice([0.5, 1.5, 2.5])), rng)
     table = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "height": rng.normal(size=rows)})
     if family == "binomial":
-        trials = rng.integers(5, 20, rows)
-        table["trials"] = trials
-        table["observed"] = rng.binomial(trials, stats.norm.cdf(0.8 * f)).astype(float)
+        table["trials"] = rng.integers(5, 20, rows)
+        table["observed"] = rng.binomial(table["trials"], stats.norm.cdf(0.8 * f)).astype(float)
     else:
-        table["observed"] = FAMILIES[family](f, rng)
+        table["observed"] = _DRAWS[family](f, rng)
     return table
 
 

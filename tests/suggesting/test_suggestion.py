@@ -43,6 +43,12 @@ def test_counts_that_vary_more_than_poisson_ones(survey):
         assert "times the mean" in found.reasons["likelihood"]
 
 
+def test_what_covariates_explain_is_no_overdispersion(survey):
+    table, f, rng = survey
+    found = npvi.suggest(table.assign(count=rng.poisson(np.exp(0.4 * f + 2.5 * table["forest"]))))
+    assert (found.likelihood, found.covariates) == ("poisson", ["forest"])
+
+
 def test_the_model_is_not_fitted_and_can_be(survey):
     table, f, _ = survey
     table = table.assign(seen=(f > 0.3).astype(int))[:80]

@@ -71,11 +71,16 @@ def candidates(y: NDArray[np.float64], trials: bool = False) -> tuple[list[str],
 
 
 def compare(
-    names: Sequence[str], X: NDArray[np.float64], y: NDArray[np.float64], row: Mapping[str, NDArray[np.float64]]
+    names: Sequence[str],
+    X: NDArray[np.float64],
+    y: NDArray[np.float64],
+    row: Mapping[str, NDArray[np.float64]],
+    n_places: int = 0,
 ) -> Compared | None:
     """Fit each to some rows and predict others: log p(y) of the former, by its bound, and of the latter given them.
 
-    X has one column or more, no two of its rows need differ. None where there are too few rows to compare.
+    The first `n_places` columns of X are places, the others covariates: their effect would look like noise of another
+    kind. 0: the process sees all of them. None where there are too few rows to compare.
     """
     rng = np.random.default_rng(0)
     some = rng.permutation(len(y))[: _FITTED + _PREDICTED]
@@ -92,6 +97,7 @@ def compare(
             nugget=fixed(_NUGGET),
             mean="zero" if name == "ordinal" else "constant",
             hyper="plug-in",
+            coords=list(range(n_places)) if 0 < n_places < X.shape[1] else None,
         )
         try:
             with warnings.catch_warnings():

@@ -201,8 +201,8 @@ def _likelihood(
             row[name] = numbers[column][keep]
     if len(names) == 1:
         return names[0], None, what
-    X = np.column_stack([numbers[name][keep] for name in roles.places or roles.covariates])
-    compared = compare(names, X, y, row)
+    X = np.column_stack([numbers[name][keep] for name in [*roles.places, *roles.covariates]])
+    compared = compare(names, X, y, row, len(roles.places))
     if compared is None:
         return names[0], None, f"{what}; too few rows to compare it with {', '.join(names[1:])}"
     best, *others = compared.scores

@@ -165,7 +165,8 @@ def test_workers_end_with_the_command(monkeypatch):
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write(script)
         file.flush()
-        found = subprocess.run([sys.executable, file.name], capture_output=True, text=True, timeout=30.0)
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+        found = subprocess.run([sys.executable, file.name], capture_output=True, text=True, timeout=60.0)
     pid, ends = int(found.stdout), time.monotonic() + 10.0
     while _is_alive(pid) and time.monotonic() < ends:
         time.sleep(0.1)

@@ -11,8 +11,6 @@ from shapely.geometry import box
 
 import npvi as library
 
-pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-
 
 @pytest.fixture
 def counties(tmp_path):

@@ -18,8 +18,6 @@ from npvi.kernels import RBF, Matern32, Sphere
 from npvi.likelihoods import Gaussian, Poisson
 from npvi.maps import predict_grid, write_map
 
-pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-
 
 def _survey(n=120, seed=0):
     rng = np.random.default_rng(seed)

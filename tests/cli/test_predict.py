@@ -179,3 +179,16 @@ def test_parquet_that_names_a_type_that_is_none(npvi, survey, tmp_path):
     assert done.exit_code == 2
     assert "cannot read" in done.stderr
     assert "floav64" in done.stderr
+
+
+def test_parquet_whose_notes_of_pandas_are_damaged(npvi, folder, tmp_path):
+    table = pq.read_table(folder / "test.parquet")
+    notes = {
+        **table.schema.metadata,
+        b"pandas": table.schema.metadata[b"pandas"].replace(b"pandas_type", b"qandas_type"),
+    }
+    pq.write_table(table.replace_schema_metadata(notes), tmp_path / "odd.parquet")
+    done = npvi("score birds.npvi {tmp}/odd.parquet --exposure hours")
+    assert done.exit_code in (1, 2)
+    assert "as a Parquet file" in done.stderr
+    assert "unexpectedly" not in done.stderr

@@ -130,10 +130,10 @@ class Table:
             raise InputError(f"{self.path} is empty") from None
         except UnicodeDecodeError as error:
             raise InputError(f"cannot read {self.path}: it is not text in UTF-8") from error
-        except (ValueError, TypeError, EOFError, pyarrow.ArrowException) as error:
+        except (ValueError, TypeError, LookupError, EOFError, pyarrow.ArrowException) as error:
             if "straddling object" in str(error):  # pyarrow's blocks
                 raise InputError(f"{self.path} has a row longer than 1 MB: shorten it, or close its quotes") from error
-            # pandas' parser errors are ValueErrors; TypeErrors come of what Parquet files say about types
+            # pandas' parser errors are ValueErrors; TypeErrors and KeyErrors come of what Parquet files say about types
             kind = "a Parquet file" if self.is_parquet else "a table with a line of column names"
             first_line = (str(error).strip().splitlines() or [""])[0]
             raise InputError(f"cannot read {self.path} as {kind}: {first_line}") from error

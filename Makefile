@@ -48,10 +48,10 @@ bench-peers: $(VENV)/.ready-bench ## the same data through today's software, int
 reproduce: $(READY) ## the paper's tables and figures on real data, into results/: days; stop it and it goes on later
 	$(BIN)/npvi reproduce all
 
-docs: $(VENV)/.ready-docs ## API pages into site/, the guide's tables
+docs: $(VENV)/.ready-docs ## the documentation site into site/, gallery included, and the tables of pages
 	$(BIN)/python tools/tables.py
-	$(BIN)/pdoc --docformat numpy --math --output-directory site npvi
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs site
 
 clean: ## remove .venv, caches and everything built
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache site dist results
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache site dist results docs/api docs/gallery
 	find src tests benchmarks campaign -name __pycache__ -type d -prune -exec rm -rf {} +

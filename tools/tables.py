@@ -1,4 +1,5 @@
-"""Write the tables of likelihoods and kernels into the guide, from what the classes say of themselves.
+"""Write tables into pages: likelihoods and kernels into the guide, from what the classes say of themselves, and the
+comparison of the README, from what `make bench-peers` measured.
 
     python tools/tables.py
 
@@ -11,16 +12,35 @@ import re
 from itertools import groupby
 from pathlib import Path
 
+import pandas as pd
+
 from npvi.kernels import KERNELS
 from npvi.likelihoods import LIKELIHOODS
 
-__all__ = ["GUIDE", "main", "tables", "with_tables"]
+__all__ = ["PAGES", "main", "tables", "with_tables"]
 
-GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
+_ROOT = Path(__file__).parent.parent
+_PEERS = _ROOT / "benchmarks" / "beside" / "peers.csv"
+#: pages, and the tables that each has
+PAGES = {_ROOT / "docs" / "guide.md": ("likelihoods", "kernels"), _ROOT / "README.md": ("peers",)}
+_ROWS = {
+    "bird_counts": "bird counts, 6,553",
+    "precipitation": "precipitation, 6,204",
+    "nightlight": "night light, 39,705",
+    "flights50k": "flights in 8-d, 35,000",
+}
+_COLUMNS = {
+    "npvi": "npvi",
+    "varying": "npvi, varying noise",
+    "GPBoost, Vecchia": "GPBoost",
+    "GPyTorch, SVGP": "GPyTorch SVGP",
+    "scikit-learn, k-NN": "k-NN",
+    "scikit-learn, gradient boosting": "boosted trees",
+}
 
 
 def tables() -> dict[str, str]:
-    """Each table of the guide, by the name that its marks have."""
+    """Each table, by the name that its marks have."""
     kinds = sorted(
         (cls.about, name, ", ".join(f"`{extra}`" for extra in cls.extras)) for name, cls in LIKELIHOODS.items()
     )
@@ -32,21 +52,47 @@ def tables() -> dict[str, str]:
         )
     of_kernels = ["| name | functions |", "| --- | --- |"]
     of_kernels += [f"| `{name}` | {cls.about} |" for name, cls in sorted(KERNELS.items())]
-    return {"likelihoods": "\n".join(of_likelihoods), "kernels": "\n".join(of_kernels)}
+    return {"likelihoods": "\n".join(of_likelihoods), "kernels": "\n".join(of_kernels), "peers": _beside()}
 
 
-def with_tables(text: str) -> str:
-    """The guide's text with the tables of today between their marks."""
-    for name, table in tables().items():
+def _beside() -> str:
+    """Scores and seconds on each set of data, of each program with the noise that gives it the best score."""
+    runs = pd.read_csv(_PEERS)
+    runs["column"] = runs["software"].mask(
+        (runs["software"] == "npvi") & (runs["noise"] == "varying_lognormal"), "varying"
+    )
+    best = runs.loc[runs.dropna(subset="nlpd").groupby(["data", "column"])["nlpd"].idxmin()].set_index(
+        ["data", "column"]
+    )
+    lines = ["| training rows | " + " | ".join(_COLUMNS.values()) + " |", "| --- |" + " --- |" * len(_COLUMNS)]
+    for data, words in _ROWS.items():
+        least = best.loc[data].loc[list(_COLUMNS.keys() & set(best.loc[data].index)), "nlpd"].min()
+        cells = [_cell(best.loc[data, column], least) if (data, column) in best.index else "" for column in _COLUMNS]
+        lines.append(f"| {words} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(run: pd.Series, least: float) -> str:
+    score = f"{run['nlpd']:.3f}".replace("-", "−")
+    seconds = run["fit"] + run["predict"]
+    took = f"{'> ' if run['outcome'] == 'stopped' else ''}{seconds:.{0 if seconds >= 10.0 else 1}f}"
+    return f"{f'**{score}**' if run['nlpd'] == least else score} ({took})"
+
+
+def with_tables(text: str, names: tuple[str, ...]) -> str:
+    """A page's text with the tables of today between their marks."""
+    today = tables()
+    for name in names:
         marked = rf"(<!-- {name}: tools/tables\.py -->\n).*?(\n<!-- end -->)"
-        text, found = re.subn(marked, lambda m, table=table: m[1] + table + m[2], text, flags=re.DOTALL)
-        assert found == 1, f"the guide must have one table marked {name!r}, it has {found}"
+        text, found = re.subn(marked, lambda m, table=today[name]: m[1] + table + m[2], text, flags=re.DOTALL)
+        assert found == 1, f"the page must have one table marked {name!r}, it has {found}"
     return text
 
 
 def main() -> None:
-    """Bring the guide up to date."""
-    GUIDE.write_text(with_tables(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+    """Bring the pages up to date."""
+    for page, names in PAGES.items():
+        page.write_text(with_tables(page.read_text(encoding="utf-8"), names), encoding="utf-8")
 
 
 if __name__ == "__main__":

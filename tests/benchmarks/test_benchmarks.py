@@ -47,7 +47,7 @@ def test_each_is_in_the_folder_of_its_subject():
 
 
 def test_each_that_a_page_names_is_accepted(monkeypatch):
-    rows = [row for row in (FOLDER.parent / "README.md").read_text().splitlines() if row.startswith("|")]
+    rows = [row for row in (FOLDER.parent / "docs" / "measured.md").read_text().splitlines() if row.startswith("|")]
     named = {name for row in rows for name in re.findall(r"\(\*(\w+)\*\)", row)}
     named |= set(re.findall(r"^=== (\w+) ===$", (FOLDER / "RESULTS.md").read_text(), re.MULTILINE))
     assert {"npvi_nn", "growth"} <= named

@@ -41,8 +41,8 @@ class Diagnosis:
     log_density : mean log density (log probability, for whole numbers) of the responses; higher is better.
     crps : mean continuous ranked probability score, in the units of the response; lower is better.
     interval_score : mean score of the 90 % intervals; lower is better.
-    coverage : share of the responses inside central intervals, by their probability: ``{0.5: …, 0.8: …, 0.9: …, 0.95:
-        …}``; randomised at the ends for responses that are whole numbers.
+    coverage : share of the responses inside central intervals, by their probability,
+        ``{0.5: …, 0.8: …, 0.9: …, 0.95: …}``; randomised at the ends for responses that are whole numbers.
     pit : (rows,) randomised probability integral transform, uniform if the predictions are right.
     pit_distance : largest distance between the distribution function of `pit` and that of uniform numbers.
     pit_pvalue : p-value of the Kolmogorov-Smirnov test that `pit` is uniform.

@@ -44,8 +44,8 @@ class GPRegressor(MapsNumbers, PredictsNumbers, BaseGP):
         How the Gaussian process is approximated: each point given its nearest neighbours (a nearest-neighbour Gaussian
         process, which is a Vecchia approximation); or all of them through a few inducing points, with the kernel's own
         variances ("fitc") or without ("nystrom", which needs a nugget). The latter two see what is far apart and
-        smooth, not what varies between inducing points, and cost N · `n_inducing`² per iteration; there the best
-        Gaussian is exact for any number of rows.
+        smooth, not what varies between inducing points, and cost N times the square of `n_inducing` per iteration;
+        there the best Gaussian is exact for any number of rows.
     optimizer : {"closed", "sgd"} or SGD
         How the paper's posterior is found: by closed forms, which is fast, or by the paper's stochastic gradients
         (AdaGrad on batches of rows); ``npvi.SGD(optimizer="adam", epochs=1000)`` has its settings.

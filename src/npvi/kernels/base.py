@@ -30,7 +30,7 @@ class Part(NamedTuple):
     """A kernel inside another one."""
 
     name: str
-    """What stands before the names of its parameters: "k1__", or nothing."""
+    """What stands before the names of its parameters: ``k1__``, or nothing."""
     kernel: Kernel
     X: Array
     """The inputs as it sees them."""

@@ -245,7 +245,7 @@ def test_sensible_scales_do_not_warn(X, y):
         ({"rule": "closest"}, ["rule must be one of 'paper', 'nearest'", "got 'closest'"]),
         (
             {"order": "hilbert"},
-            ["order must be one of", "'maximin', 'grid', 'random', 'given'", "or an array"],
+            ["order must be one of", "'maximin', 'grid', 'nested', 'random', 'given'", "or an array"],
         ),
         ({"likelihood": Poisson("square")}, ["Poisson: link must be one of 'exp', 'softplus', got 'square'"]),
         ({"nugget": -1e-3}, ["nugget must be a finite number that isn't negative, got -0.001"]),

@@ -181,7 +181,7 @@ def test_held_with_more_rows_than_are_dense(layout, noise, method):
     assert_order_does_not_matter(lambda: model(noise, **settings), X, y, new)
 
 
-@pytest.mark.parametrize("order", ["maximin", "grid", "random"])
+@pytest.mark.parametrize("order", ["maximin", "grid", "nested", "random"])
 @pytest.mark.parametrize("rule", ["nearest", "paper"])
 def test_every_order_and_rule(order, rule):
     X, y, new = problem(grid, "poisson", 400)

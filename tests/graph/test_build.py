@@ -12,7 +12,7 @@ from npvi.runtime.parallel import threads
 from tests.support import graph_brute_force as brute
 from tests.support import graph_cases as cases
 
-ORDERS = ["maximin", "grid", "random", "given"]
+ORDERS = ["maximin", "grid", "nested", "random", "given"]
 RULES = ["nearest", "paper"]
 
 

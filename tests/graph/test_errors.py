@@ -50,7 +50,7 @@ WITH_NAN[[1, 4], 0] = np.nan, -np.inf
         (
             {"order": "maxmin"},
             ValueError,
-            r"order must be one of 'maximin', 'grid', 'random', 'given', or an array",
+            r"order must be one of 'maximin', 'grid', 'nested', 'random', 'given', or an array",
         ),
         ({"order": None}, ValueError, r"order must be one of .*got None"),
         ({"order": 3}, ValueError, r"order must be one of .*got 3"),

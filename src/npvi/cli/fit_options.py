@@ -168,7 +168,7 @@ Neighbors = Annotated[
     ),
 ]
 Rule = Annotated[str, _model("NAME", "How neighbours are chosen: nearest or paper.")]
-Order = Annotated[str, _model("NAME", "Order of the points: maximin, grid, random or given.")]
+Order = Annotated[str, _model("NAME", "Order of the points: maximin, grid, nested, random or given.")]
 
 # -- numbers of the model ---------------------------------------------------------------------------------------------
 

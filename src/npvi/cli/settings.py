@@ -40,7 +40,7 @@ _CHOICES = {
     "--optimizer": ["closed", "sgd", "adam"],
     "--prior": ["nngp", "fitc", "nystrom"],
     "--rule": ["nearest", "paper"],
-    "--order": ["maximin", "grid", "random", "given"],
+    "--order": ["maximin", "grid", "nested", "random", "given"],
 }
 
 

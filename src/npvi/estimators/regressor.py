@@ -55,7 +55,7 @@ class GPRegressor(MapsNumbers, PredictsNumbers, BaseGP):
         many training points, with ``method="full"`` at three times as many. N − 1 or more means all.
     rule : {"nearest", "paper"}
         How parents are chosen.
-    order : {"maximin", "grid", "random", "given"} or permutation
+    order : {"maximin", "grid", "nested", "random", "given"} or permutation
         Order of the points; coarse to fine by default.
     inducing : {"kmeans", "random"} or array of shape (M, inputs of the process)
         For "fitc" and "nystrom": rows next to the centres of clusters, as the kernel that is given (or learning starts

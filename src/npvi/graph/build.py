@@ -14,16 +14,17 @@ from npvi.graph.grid import grid_order
 from npvi.graph.maximin import maximin_order
 from npvi.graph.parents import nearest_parents, paper_parents, sort_rows
 from npvi.graph.search import arrange, search
+from npvi.graph.tiles import nested_order
 from npvi.graph.tree import Tree, build_tree
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["ORDERS", "RULES", "Order", "Rule", "build_graph", "extend_graph"]
 
 Rule = Literal["paper", "nearest"]
-Order = Literal["maximin", "grid", "random", "given"]
+Order = Literal["maximin", "grid", "nested", "random", "given"]
 
 RULES: tuple[str, ...] = ("paper", "nearest")
-ORDERS: tuple[str, ...] = ("maximin", "grid", "random", "given")
+ORDERS: tuple[str, ...] = ("maximin", "grid", "nested", "random", "given")
 
 
 def build_graph(
@@ -45,9 +46,10 @@ def build_graph(
         "nearest": the K nearest earlier points.
         "paper": the points joined by an edge where either is among the other's K nearest; of these the K that
         come first in the order, or if they are fewer, also the nearest earlier points.
-    order : {"maximin", "grid", "random", "given"} or array of int
+    order : {"maximin", "grid", "nested", "random", "given"} or array of int
         "maximin": from the point nearest the centroid, always the point farthest from all before it (exact).
         "grid": coarse to fine by one point per empty cell of a shrinking grid.
+        "nested": coarse to fine by the first point in each cell of nested grids, as tiles have it.
         "random": a random permutation.
         "given": the rows as they are.
         An array is a permutation: the row at each position.
@@ -89,6 +91,8 @@ def _ordered(points: np.ndarray, tree: Tree, order: str, seed: int) -> np.ndarra
         return maximin_order(tree, seed)
     if order == "grid":
         return grid_order(points, seed)
+    if order == "nested":
+        return nested_order(points)
     if order == "random":
         return np.random.default_rng(seed).permutation(len(points))
     return np.arange(len(points))

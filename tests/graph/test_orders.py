@@ -74,7 +74,7 @@ def test_grid_with_points_closer_than_the_finest_cell():
 def test_grid_is_nearly_as_spread_as_maximin():
     X = np.random.default_rng(0).random((4000, 2))
     spread = []
-    for order in ("maximin", "grid", "nested", "random"):
+    for order in ("maximin", "grid", "random"):
         Y = X[build_graph(X, 1, order=order).order][:400]
         gaps = brute.squared_distances(Y, Y) + np.diag(np.full(400, np.inf))
         spread.append(np.sqrt(gaps.min(axis=1)).mean())

@@ -1,16 +1,16 @@
 """Tiles: points cut into boxes, an order that doesn't know of them, and the others around that each has to see.
 
 An order for data that no memory holds must follow from the coordinates alone, tile by tile. The *nested* order does: a
-cube around all points is halved again and again, one axis after the other, and the point with the smallest key of a cell,
-the key being a hash of its coordinates, comes before all others of that cell. A point's *level* is that of the largest
-cell that it is first in. So the order goes from coarse to fine, and whether a point is first in a cell is known to whoever
-has all points of that cell: only cells that lie in several tiles need a word between these, and few points of a tile
-have any (`straddling`).
+cube around all points is halved again and again, one axis after the other, and the point with the smallest key of a
+cell, the key being a hash of its coordinates, comes before all others of that cell. A point's *level* is that of the
+largest cell that it is first in. So the order goes from coarse to fine, and whether a point is first in a cell is
+known to whoever has all points of that cell: only cells that lie in several tiles need a word between these, and few
+points of a tile have any (`straddling`).
 
 A point's *spacing*, the side of that cell, is about the distance to those before it. The halo of a tile is one rule: a
 point belongs to it that is no further away than `reach` times its own spacing. So halos are counted in neighbours, not
-in length scales; the parents of a tile's points, which come earlier and have larger spacings, are among them; and what is
-further away is there as an ever thinner sample.
+in length scales; the parents of a tile's points, which come earlier and have larger spacings, are among them; and what
+is further away is there as an ever thinner sample.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def _interleave(numbers: NDArray, bits: int, codes: NDArray) -> None:
 
 @compiled
 def _levels(codes: NDArray, keys: NDArray, bits: int, levels: NDArray, stack: NDArray) -> None:
-    """Of points in the order of their codes. The neighbours with smaller keys to the left and to the right, found with a
-    stack whose keys ascend, share the longest cells with a point among all that have smaller ones; `levels` is 0 to
+    """Of points in the order of their codes. The neighbours with smaller keys to the left and to the right, found with
+    a stack whose keys ascend, share the longest cells with a point among all that have smaller ones; `levels` is 0 to
     begin with."""
     top = 0
     for i in range(len(codes)):
@@ -176,8 +176,8 @@ def _levels(codes: NDArray, keys: NDArray, bits: int, levels: NDArray, stack: ND
 def straddling(
     numbers: NDArray[np.uint64], levels: NDArray[np.int16], box: NDArray[np.uint64], bits: int
 ) -> NDArray[np.bool_]:
-    """Which points of a tile are first, as far as the tile knows, in a cell that isn't all inside its `box`: whose level
-    others have a say in. What they are among all such points of all tiles is what they are among all.
+    """Which points of a tile are first, as far as the tile knows, in a cell that isn't all inside its `box`: others
+    have a say in their level. What it is among all such points of all tiles, it is among all.
 
     Parameters
     ----------

@@ -4,8 +4,10 @@ Models are known by what they answer (`predict_dist`, the names of their inputs)
 extra ``geo``, are imported when they are needed.
 """
 
+from npvi.maps.borders import borders
 from npvi.maps.frames import geometry_columns, is_geo_frame, place_names
 from npvi.maps.grid import Grid, bands_of, is_xarray, read_raster
+from npvi.maps.inputs import Inputs, inputs_of, training_inputs
 from npvi.maps.polygons import predict_polygons
 from npvi.maps.predicting import predict_grid
 from npvi.maps.projections import is_geographic
@@ -15,12 +17,15 @@ from npvi.maps.writing import FORMATS, write_map
 __all__ = [
     "FORMATS",
     "Grid",
+    "Inputs",
     "bands_of",
+    "borders",
     "check_levels",
     "check_thresholds",
     "described",
     "exceed_name",
     "geometry_columns",
+    "inputs_of",
     "is_geo_frame",
     "is_geographic",
     "is_xarray",
@@ -30,5 +35,6 @@ __all__ = [
     "predict_polygons",
     "read_raster",
     "surfaces",
+    "training_inputs",
     "write_map",
 ]

@@ -17,7 +17,7 @@ from npvi.maps.grid import Box, Grid, layers_of
 from npvi.maps.projections import check_degrees, is_geographic, transform
 from npvi.runtime.warn import warn
 
-__all__ = ["Inputs", "complete", "inputs_of", "per_cell", "with_covariates", "without_extras"]
+__all__ = ["Inputs", "complete", "inputs_of", "per_cell", "training_inputs", "with_covariates", "without_extras"]
 
 Vector = NDArray[np.float64]
 
@@ -165,6 +165,23 @@ def _bounds(model: Any, places: tuple[int, int]) -> Box | None:
         ends.append((float(values.min()), float(values.max())))
     (left, right), (bottom, top) = ends
     return left, bottom, right, top
+
+
+def training_inputs(model: Any) -> NDArray[np.float64]:
+    """The inputs of the training rows, all columns, as they were given to `fit`.
+
+    >>> import npvi
+    >>> X = np.column_stack([np.arange(20.0) ** 0.5, np.arange(20.0) % 3])
+    >>> model = npvi.GPRegressor(coords=[0], learn=False).fit(X, X.sum(axis=1))
+    >>> bool(np.allclose(training_inputs(model), X))
+    True
+    """
+    fitted = getattr(model, "model_", model).fitted_
+    part, order = fitted.linear_part, fitted.graph.order
+    found = np.empty((len(order), int(model.n_features_in_)))
+    found[np.ix_(order, part.covariates)] = fitted.basis[:, int(part.constant) :] * part.scale + part.center
+    found[np.ix_(order, part.coords)] = fitted.prior.X
+    return found
 
 
 def with_covariates(grid: Grid, inputs: Inputs, covariates: Any) -> Grid:

@@ -24,11 +24,10 @@ from npvi.estimators.mapping import MapsNumbers
 from npvi.estimators.named import NamedParts
 from npvi.estimators.predicting import r_squared
 from npvi.estimators.regressor import GPRegressor
-from npvi.inference.cavity import without_own
 from npvi.inference.stochastic import SGD
 from npvi.kernels import as_kernel
 from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
-from npvi.model import Fitted, latent_at
+from npvi.model import Fitted, in_rows, latent_at, latent_left_out
 from npvi.parameters import fixed
 from npvi.predictive import MixturePredictive, Predictive, VaryingNoisePredictive
 from npvi.predictive.calibration import gaussian_crps
@@ -171,8 +170,8 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
     ) -> _Pair:
         """g given f, then f given g."""
         f_before = mean.fitted_
-        squares = (latent - _in_rows(f_before, f_before.posterior.mean)) ** 2
-        squares += _in_rows(f_before, f_before.marginal_variance)
+        squares = (latent - in_rows(f_before, f_before.posterior.mean)) ** 2
+        squares += in_rows(f_before, f_before.marginal_variance)
         squares += _rounding_variance(latent)
         half: Any = Gamma(fixed(0.5))  # type: ignore[arg-type]
         # what is given about f's level is in the units of y, and says nothing about a logarithm of variances
@@ -181,7 +180,7 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
         g.set_params(coefficient_scale="weak").fit(X, squares, weight)
         g.fitted_ = replace(g.fitted_, companion=None, companion_weight=0.0)  # one is enough for a variance
         of_g = g.fitted_
-        variance = np.exp(_in_rows(of_g, of_g.posterior.mean) - 0.5 * _in_rows(of_g, of_g.marginal_variance))
+        variance = np.exp(in_rows(of_g, of_g.posterior.mean) - 0.5 * in_rows(of_g, of_g.marginal_variance))
         shared = noise.replace(variance=fixed(_SHARED * float(variance.min())))
         f = clone(template).set_params(likelihood=shared).fit(X, y, weight, noise_variance=variance)
         return _Pair(f, g)
@@ -266,8 +265,8 @@ class _Pair:
         f, share = self.mean.fitted_, self.mean.companion_weight_
         for fitted, own in ((f, 1.0 - share), (f.companion, share)):
             if fitted is not None:
-                noise = _one_for_all(fitted) if self.noise is None else _without_own(self.noise.fitted_)
-                dist = VaryingNoisePredictive(Gaussian(_NONE), *_without_own(fitted), *noise)
+                noise = _one_for_all(fitted) if self.noise is None else latent_left_out(self.noise.fitted_)
+                dist = VaryingNoisePredictive(Gaussian(_NONE), *latent_left_out(fitted), *noise)
                 parts += dist.parts
                 weights += (own * dist.weights).tolist()
         mixed = MixturePredictive(parts, weights)
@@ -297,18 +296,3 @@ def _rounding_variance(values: Vector) -> Vector:
     gaps = np.where((counts[:-1] > 1) & (counts[1:] > 1), gaps, np.inf)
     nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
     return np.where(np.isfinite(nearest), nearest, 0.0)[place] ** 2 / 12.0
-
-
-def _without_own(fitted: Fitted) -> tuple[Vector, Vector]:
-    posterior = fitted.posterior
-    least = fitted.stack.marginal_precision
-    own = (posterior.mean, fitted.marginal_variance, posterior.site_precision)
-    mean, variance = without_own(fitted.data, *own, least)
-    return _in_rows(fitted, mean), _in_rows(fitted, variance)
-
-
-def _in_rows(fitted: Fitted, values: Vector) -> Vector:
-    """From the graph's order to that of the rows."""
-    out = np.empty_like(values)
-    out[fitted.graph.order] = values
-    return out

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export NPVI_DATA ?= $(wildcard $(abspath ../shared/data))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types campaign bench bench-peers reproduce docs clean
+.PHONY: help demo test test-browser lint types campaign bench bench-peers reproduce docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -25,7 +25,11 @@ demo: $(READY) ## simulate a survey, fit it, print scores and write a picture
 	$(BIN)/npvi demo
 
 test: lint types ## everything that must hold: lint, types and the test suite
-	$(BIN)/python -m pytest -n 2 --dist loadscope
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not browser"
+
+test-browser: $(READY) ## reports in a real browser; chromium is installed where that is possible (root, apt-get)
+	@$(BIN)/python tools/browser.py
+	$(BIN)/python -m pytest tests/reporting -m browser
 
 lint: $(READY) ## style and common mistakes (ruff), and what may import what (import-linter)
 	$(BIN)/ruff check .

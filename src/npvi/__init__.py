@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from npvi.io import load
     from npvi.likelihoods import Likelihood
     from npvi.parameters import bounded, fixed, pc, positive
+    from npvi.reporting import report
     from npvi.selection import GridResult, LeaveLocationOut, SpatialBlockSplit, grid_search
     from npvi.suggesting import Suggestion, suggest
 
@@ -60,6 +61,7 @@ __all__ = [
     "plot",
     "positive",
     "posteriors",
+    "report",
     "stream_posterior",
     "suggest",
 ]
@@ -88,6 +90,7 @@ _HOMES = {
     "load": "io",
     "log_score_scorer": "estimators",
     "positive": "parameters",
+    "report": "reporting",
     "stream_posterior": "amortized",
     "suggest": "suggesting",
 }

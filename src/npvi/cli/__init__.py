@@ -1,4 +1,4 @@
-"""The command line: suggest, fit, predict, score, diagnose, info, data, demo and reproduce."""
+"""The command line: suggest, fit, predict, score, diagnose, report, info, data, demo and reproduce."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from npvi.cli.errors import INTERRUPTED
 from npvi.cli.fit import fit
 from npvi.cli.info import info
 from npvi.cli.predict import predict
+from npvi.cli.report import report
 from npvi.cli.reproduce import reproduce
 from npvi.cli.score import score
 from npvi.cli.suggest import suggest
@@ -59,6 +60,7 @@ def _root(
     npvi predict birds.npvi places.csv --output map.csv
     npvi score birds.npvi test.csv
     npvi diagnose birds.npvi test.csv --plot diagnosis.png
+    npvi report birds.npvi --grid 0.1 -o birds.html
     npvi info birds.npvi
     npvi data precipitation
     npvi reproduce all --quick
@@ -67,7 +69,7 @@ def _root(
     """
 
 
-for _command in (suggest, fit, predict, score, diagnose, info, data, demo, reproduce):
+for _command in (suggest, fit, predict, score, diagnose, report, info, data, demo, reproduce):
     app.command()(_command)
 
 

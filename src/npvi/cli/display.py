@@ -215,6 +215,10 @@ class _Bar:
             self._update(text, numbers["of"], epoch)
         elif stage == "predict":
             self._update(f"predicting {int(numbers['of']):,} rows", numbers["of"], numbers["rows"])
+        elif stage == "map":
+            self._update(f"mapping {int(numbers['of']):,} cells", numbers["of"], numbers["cells"])
+        elif stage == "report":
+            self._update("writing the report", numbers["of"], numbers["panel"])
         else:
             details = "  ".join(f"{name} {value:.6g}" for name, value in numbers.items())
             self._update(f"{stage}  {details}", None, 0.0)

@@ -10,7 +10,7 @@ from npvi.cli.display import say, watching
 from npvi.cli.errors import InputError
 from npvi.cli.tables import check_output
 
-__all__ = ["Mapping", "map_model", "numbers_of"]
+__all__ = ["Mapping", "covariates_of", "map_model", "numbers_of", "raster_of"]
 
 
 _WORDS = {"grid": "maps", "polygons": "totals of polygons"}
@@ -84,9 +84,9 @@ def map_model(
     if what.like is not None and (what.grid is not None or what.bbox is not None):
         raise InputError("--like says where cells are: leave out --grid and --bbox")
     model = load(path)
-    settings: dict[str, Any] = {"crs": what.crs, "covariates": _covariates(what), **_row(row)}
+    settings: dict[str, Any] = {"crs": what.crs, "covariates": covariates_of(what), **_row(row)}
     polygons = None if what.polygons is None else _polygons(what.polygons)
-    cells = what.grid if what.like is None else _raster(what.like)
+    cells = what.grid if what.like is None else raster_of(what.like)
     with watching():
         if what.total:
             found = predict_polygons(model, polygons, cells, interval, **settings)
@@ -111,13 +111,13 @@ def _row(row: dict[str, str | None]) -> dict[str, float]:
     return found
 
 
-def _covariates(what: Mapping) -> dict[str, Any] | None:
+def covariates_of(what: Mapping) -> dict[str, Any] | None:
     """Inputs that are no places: bands of a raster, and single numbers."""
     found: dict[str, Any] = {}
     if what.covariates is not None:
         from npvi.maps import bands_of
 
-        found |= bands_of(_raster(what.covariates))
+        found |= bands_of(raster_of(what.covariates))
     for text in what.at:
         name, equals, value = text.partition("=")
         if not equals or not name:
@@ -126,7 +126,8 @@ def _covariates(what: Mapping) -> dict[str, Any] | None:
     return found or None
 
 
-def _raster(path: Path) -> Any:
+def raster_of(path: Path) -> Any:
+    """A raster from a file."""
     from npvi.runtime.extras import needed
 
     if not path.exists():

@@ -1,0 +1,170 @@
+"""What is in a report's file, as far as that can be seen without a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import npvi
+from npvi.estimators.leaving_out import left_out
+from npvi.maps import borders
+from npvi.reporting import page
+from npvi.reporting.map_panel import Observations
+from npvi.reporting.parts import numbers_of, parts_of
+from npvi.reporting.study import Study
+from tests.reporting.conftest import EVIL, EVIL_COLUMN
+
+
+def data_of(path, key):
+    """What the page's script reads."""
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(rf'<script type="application/json" id="{key}">(.*?)</script>', text).group(1))
+
+
+def test_file_is_small_and_whole(map_page, slices_page):
+    for path in (map_page, slices_page):
+        text = path.read_text(encoding="utf-8")
+        assert len(text.encode()) < 10e6
+        outside = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)  # Bokeh's own code names addresses
+        assert not re.search(r"(src|href|action)\s*=\s*[\"']?(https?:)?//", outside)
+
+
+def test_policy_has_the_hash_of_every_script_and_allows_nothing_else(map_page):
+    text = map_page.read_text(encoding="utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert "connect-src" not in rules
+    scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts}
+    assert set(rules["script-src"].split()) == hashes
+    assert len(re.findall(r"<script", text)) == len(scripts) + 2  # and two that hold data
+
+
+def test_names_are_escaped(map_page):
+    text = map_page.read_text(encoding="utf-8")
+    assert EVIL not in text
+    assert EVIL_COLUMN not in text
+    assert html.escape(EVIL) in text
+    assert html.escape(EVIL_COLUMN) in text
+
+
+def test_characters_that_turn_writing_around_are_left_out():
+    assert page.text("a\u202eb\x00c\n<d>") == "a b c &lt;d&gt;"
+    assert len(page.plain("x" * 1000)) == 200
+
+
+def test_leaving_out_is_fitting_without_the_row():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0.0, 4.0, size=(40, 1))
+    y = rng.poisson(np.exp(np.sin(X[:, 0]) + 0.5)).astype(float)
+
+    def fit(rows):
+        kernel = npvi.kernels.Matern32(1.0)
+        return npvi.GPRegressor("poisson", kernel, nugget=0.05, mean="zero", learn=False, n_neighbors=38).fit(
+            X[rows], y[rows]
+        )
+
+    whole = fit(np.arange(40))
+    found = left_out(whole)
+    off = []
+    for row in range(0, 40, 4):
+        dist = fit(np.delete(np.arange(40), row)).predict_dist(X[row : row + 1])
+        sd = np.sqrt(dist.latent_var[0] + float(dist.nugget))
+        off.append(
+            (
+                (found.latent_mean[row] - dist.latent_mean[0]) / sd,
+                np.log(found.latent_var[row] / sd**2),
+                found.log_prob(y)[row] - dist.log_prob(y[row : row + 1])[0],
+            )
+        )
+    # a site is a Gaussian, where the likelihood isn't; of Gaussian noise it is exact (the doctest of latent_left_out)
+    assert np.abs(off).max() < 0.1
+    assert np.abs(np.mean(off, axis=0)).max() < 0.03
+    assert left_out(whole, [7, 31]).latent_mean == pytest.approx(found.latent_mean[[7, 31]])
+
+
+def test_many_observations_are_averaged_and_counted():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(30_000, 2))
+    value = X[:, 0]
+    residual = np.where(rng.uniform(size=30_000) < 0.5, np.nan, 1.0)
+    seen = Observations(X, value, residual, np.arange(30_000))
+    assert seen.words == f"30,000 observations, averaged in {len(seen.X):,} cells"
+    assert seen.count.sum() == 30_000
+    assert float(seen.count @ seen.value) == pytest.approx(value.sum())
+    assert np.all((seen.residual == 1.0) | np.isnan(seen.residual))
+    few = Observations(X[:100], value[:100], residual[:100], np.arange(100))
+    assert few.words == "100 observations"
+    assert np.array_equal(few.value, value[:100])
+
+
+def test_numbers_have_names_units_and_intervals():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"lon": rng.uniform(5, 8, 150), "lat": rng.uniform(45, 48, 150), "height": rng.normal(size=150)})
+    y = np.sin(X["lon"]) + 0.2 * X["height"] + 0.1 * rng.normal(size=150)
+    model = npvi.GPRegressor(coords=["lon", "lat"], kernel=npvi.kernels.Sphere(npvi.kernels.RBF(100.0))).fit(X, y)
+    study = Study(model, target="rain")
+    numbers = dict(numbers_of(study))
+    summary = model.summary(standard_errors=True)
+    length = numbers["kernel__kernel__length_scale"]
+    assert (length.name, length.unit) == ("length scale", "km")
+    assert (length.value, length.lower) == (summary.value.iloc[1], summary.lower.iloc[1])
+    assert numbers["likelihood__variance"].unit == "rain²"
+    assert numbers["mean__height"].unit == "f per unit of height"
+    assert [part.name for part in parts_of(study)] == ["Surface", "Mean", "Noise"]
+
+
+def test_labels_and_single_inputs_have_pages_too(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 6.0, size=(120, 2))
+    f = np.sin(2.0 * X[:, 0])
+    labels = np.where(f > 0.5, "a", np.where(f < -0.5, "<b>", "c"))
+    several = npvi.GPClassifier(kernel=npvi.kernels.RBF(1.0), learn=False).fit(X, labels)
+    two = npvi.GPClassifier(kernel=npvi.kernels.RBF(1.0), learn=False).fit(X, f > 0.0)
+    single = npvi.GPRegressor(kernel=npvi.kernels.RBF(1.0), learn=False).fit(X[:, :1], f)
+    noise = npvi.VaryingNoiseRegressor(npvi.GPRegressor("gaussian")).fit(X, f + 0.1 * X[:, 1] * rng.normal(size=120))
+    for model, keys in (
+        (several, {"map"}),
+        (two, {"map", "pit"}),
+        (single, {"effect-0", "pit"}),
+        (noise, {"map", "pit", "coverage"}),
+    ):
+        npvi.report(model, tmp_path / "page.html", grid=1.0)
+        assert keys <= set(data_of(tmp_path / "page.html", "plots"))
+    npvi.report(several, tmp_path / "page.html", grid=1.0)
+    assert "probability of &lt;b&gt;" not in (tmp_path / "page.html").read_text(encoding="utf-8").split("<main>")[0]
+
+
+def test_what_cannot_be_is_said(counts, survey, tmp_path):
+    X, _ = survey
+    with pytest.raises(TypeError, match="model must be a GPRegressor"):
+        npvi.report("birds.npvi", tmp_path / "x.html")
+    with pytest.raises(ValueError, match="X and y go together"):
+        npvi.report(counts, tmp_path / "x.html", X)
+    with pytest.raises(ValueError, match="the model has no input 'rain'"):
+        npvi.report(counts, tmp_path / "x.html", covariates={"rain": 1.0})
+    with pytest.raises(OSError, match=r"the folder .* does not exist"):
+        npvi.report(counts, tmp_path / "no" / "x.html")
+    with pytest.raises(ValueError, match="grid"):
+        npvi.report(counts, tmp_path / "x.html", grid=1e-9)
+    assert not list(tmp_path.iterdir())
+
+
+def test_borders_are_where_they_are():
+    for lines in (borders((5.0, 45.0, 11.0, 48.0), "EPSG:4326"), borders((365.0, 45.0, 371.0, 48.0), "EPSG:4326")):
+        places = np.vstack(lines)
+        places[:, 0] = np.mod(places[:, 0], 360.0)
+        lake = np.hypot(*(places - [6.14, 46.2]).T)  # Geneva is 5 km from France
+        assert lake.min() < 0.15
+    metres = np.vstack(borders((280_000.0, 5_000_000.0, 700_000.0, 5_350_000.0), "EPSG:32632"))
+    assert np.hypot(*(metres - [279_500.0, 5_120_000.0]).T).min() < 15_000.0
+    world = borders((-180.0, -90.0, 180.0, 90.0), "EPSG:4326")
+    assert max(np.abs(np.diff(line[:, 0])).max() for line in world) < 30.0  # none goes around the Earth

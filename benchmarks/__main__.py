@@ -36,6 +36,8 @@ _NAMES = (
     "gcn",
     "verdicts",
     "suggest",
+    "choices",
+    "serving",
 )
 _BATTERIES = (
     "places",

@@ -1,4 +1,4 @@
-"""Poisson counts from 10⁵ to 10⁶ points: time and memory at fixed parameters; what learning and an update cost beside.
+"""Poisson counts from 10³ to 10⁶ points: time and memory, at fixed parameters and learned; what an update costs beside.
 
     python -m benchmarks growth
 
@@ -11,6 +11,7 @@ import json
 import math
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from benchmarks.beside.peers.arrays import simulated
 from benchmarks.common import show
 
 _SIZES = (100_000, 400_000, 1_000_000)
+#: everything learned, one run each
+_DEFAULTS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def main() -> None:
@@ -68,6 +71,12 @@ def main() -> None:
         "off by (sd)",
     )
     show("Learning, and an update with 1 % new points, compilation left out", header, rows)
+    rows = []
+    for n in _DEFAULTS:
+        now = _run("defaults", n)
+        rows.append((n, *(now[name] for name in ("cpu", "fit", "evaluations", "predict_cpu", "file_mb", "peak_gb"))))
+    header = ("points", "fit, CPU s", "fit, wall s", "evaluations", "5,000 predictions, CPU s", "file MB", "peak GB")
+    show("All defaults, everything learned, compilation left out", header, rows)
 
 
 def _run(what: str, n: int) -> dict[str, Any]:
@@ -108,6 +117,32 @@ def fixed(n: int) -> dict[str, Any]:
     return {"rows": n, **seconds, "peak_gb": _peak_gb()}
 
 
+def defaults(n: int) -> dict[str, Any]:
+    import npvi
+
+    data = simulated(n)
+    X, y = data["X_train"], data["y_train"]
+    _ = npvi.GPRegressor("poisson").fit(X[:20_000], y[:20_000]).predict_dist(data["X_test"]).std  # compiles
+    started, cpu = time.perf_counter(), time.process_time()
+    model = npvi.GPRegressor("poisson").fit(X, y)
+    fitted, fitted_cpu = time.perf_counter(), time.process_time()
+    dist = model.predict_dist(data["X_test"])
+    _ = dist.mean, dist.std
+    predicted = time.process_time()
+    peak = _peak_gb()
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.npvi")
+        size = (Path(folder) / "model.npvi").stat().st_size / 1e6
+    return {
+        "fit": fitted - started,
+        "cpu": fitted_cpu - cpu,
+        "predict_cpu": predicted - fitted_cpu,
+        "evaluations": model.fit_info_["learning"]["evaluations"],
+        "file_mb": size,
+        "peak_gb": peak,
+    }
+
+
 def learn(n: int) -> dict[str, Any]:
     import npvi
 
@@ -137,6 +172,6 @@ def learn(n: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     if len(sys.argv) > 2:
-        print(json.dumps({"fixed": fixed, "learn": learn}[sys.argv[1]](int(sys.argv[2]))))
+        print(json.dumps({"fixed": fixed, "learn": learn, "defaults": defaults}[sys.argv[1]](int(sys.argv[2]))))
     else:
         main()

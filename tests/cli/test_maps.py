@@ -107,3 +107,16 @@ def test_what_cannot_be_is_said(npvi, tmp_path, options, words):
     assert done.exit_code != 0
     assert words in " ".join(done.stderr.split()), done.output
     assert not list(tmp_path.iterdir())
+
+
+def test_fit_draws_a_map_or_how_well_rows_are_predicted(npvi, tmp_path):
+    settings = "--target count --likelihood poisson --neighbors 8 --no-learn"
+    done = npvi(f"fit survey.csv --inputs lon,lat {settings} --plot {{tmp}}/map.png")
+    assert done.exit_code == 0, done.output
+    done = npvi(f"fit survey.csv --inputs temperature {settings} --plot {{tmp}}/rows.svg")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
+    assert b"<svg" in (tmp_path / "rows.svg").read_bytes()
+    done = npvi(f"fit survey.csv --inputs lon,lat {settings} --plot {{tmp}}/map.doc")
+    assert done.exit_code == 2
+    assert "--plot must end in .png" in done.stderr

@@ -394,7 +394,15 @@ def test_kinds_of_pictures_that_do_not_exist(healthy, tmp_path, name):
 
 def test_plot(healthy, data, model, tmp_path):
     figure = healthy.plot()
-    assert len(figure.axes) == 3
+    assert [axis.get_title(loc="left") for axis in figure.axes] == [
+        "Intervals",
+        "Is the PIT flat?",
+        "What is left in the residuals",
+        "Observed against predicted",
+        "Residuals on the map",
+        "",  # the bar of its colours
+    ]
+    assert "(units of the inputs)" in figure.axes[2].get_xlabel()
     path = tmp_path / "diagnosis.png"
     diagnose(gaussian(*data, noise=0.02), data).plot(path)
     assert path.read_bytes()[1:4] == b"PNG"
@@ -547,3 +555,25 @@ def test_advice_about_means():
     assert advice.about_means(endless, likelihoods.Poisson()).startswith("predicted means sum to inf")
     few = npvi.diagnostics.Means(5, 50.0, 55.0, (40.0, 70.0), True, 9.0, 1.5, 1.0)
     assert advice.about_means(few, likelihoods.Poisson()) is None
+
+
+def test_without_rows_each_of_the_fit_is_left_out():
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(rng.uniform(0.0, 8.0, size=(160, 2)), columns=["east", "north"])
+    hours = rng.uniform(0.5, 2.0, size=160)
+    y = rng.poisson(hours * np.exp(np.sin(X["east"]))).astype(float)
+    model = GPRegressor("poisson", kernel=Matern32(1.5), learn=False, n_neighbors=10).fit(X, y, exposure=hours)
+    found = npvi.diagnose(model)
+    assert (found.rows, found.tested, found.axes) == (160, False, ("east", "north"))
+    assert np.array_equal(found.y, y)
+    np.testing.assert_allclose(found.X, X)
+    again = GPRegressor("poisson", kernel=Matern32(1.5), learn=False, n_neighbors=10)
+    rows = np.arange(160) != 17
+    again.fit(X[rows], y[rows], exposure=hours[rows])
+    dist = again.predict_dist(X[~rows], exposure=hours[~rows])
+    assert found.mean[17] == pytest.approx(dist.mean[0], rel=0.05)
+    assert "160 rows of the fit, each predicted from all others" in " ".join(str(found).split())
+    with pytest.raises(ValueError, match="X and y go together"):
+        npvi.diagnose(model, X)
+    with pytest.raises(ValueError, match="without X, rows of the fit are left out"):
+        npvi.diagnose(model, refit=True)

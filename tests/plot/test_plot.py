@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import xarray
+from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm
 
 import npvi
@@ -60,4 +62,75 @@ def test_bad_input_is_named():
 
 def test_no_observations_are_none():
     assert npvi.plot.map(_grid(np.ones((2, 2))), points=np.empty((0, 2))).get_legend() is None
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 6.0, size=(200, 2))
+    y = rng.poisson(np.exp(np.sin(X[:, 0]))).astype(float)
+    return npvi.GPRegressor("poisson", npvi.kernels.RBF(1.0), learn=False, n_neighbors=8).fit(X, y)
+
+
+def test_diagnoses_are_drawn_on_axes_that_were_given(fitted):
+    found = npvi.diagnose(fitted)
+    figure, axes = plt.subplots(1, 2)
+    assert list(npvi.plot.calibration(found, axes)) == list(axes)
+    line = axes[0].lines[1]
+    assert np.interp(90.0, line.get_xdata(), line.get_ydata()) == pytest.approx(100 * found.coverage[0.9], abs=1e-9)
+    assert sum(bar.get_height() * bar.get_width() for bar in axes[1].patches[:-1]) == pytest.approx(1.0)
+    figure.draw_without_rendering()
+    dots = npvi.plot.residuals(found, "place").collections[0]
+    drawn = np.column_stack([dots.get_offsets(), dots.get_array()])
+    expected = np.column_stack([found.places, found.residuals])
+    np.testing.assert_allclose(drawn[np.argsort(drawn[:, 0])], expected[np.argsort(expected[:, 0])])
+    assert "units of the inputs" in npvi.plot.residuals(found, "distance").get_xlabel()
+    assert npvi.plot.residuals(found, "mean").get_ylabel() == "observed"
+    plt.close("all")
+
+
+def test_neighbourhood_has_the_parents(fitted):
+    graph = fitted.graph_
+    row = int(graph.order[150])
+    axis = npvi.plot.neighbourhood(fitted, row)
+    drawn = {tuple(line.get_xydata()[1].round(9)) for line in axis.lines if len(line.get_xydata()) == 2}
+    expected = {tuple(fitted.prior_.X[parent].round(9)) for parent in graph.parents[150] if parent >= 0}
+    assert drawn == expected
+    plt.close("all")
+
+
+def test_trace_is_that_of_the_fit(fitted):
+    bound, residual = npvi.plot.trace(fitted)
+    assert bound.lines[0].get_ydata() == pytest.approx(fitted.fit_info_["elbo"])
+    assert residual.lines[0].get_ydata() == pytest.approx(fitted.fit_info_["mean_residual"])
+    plt.close("all")
+
+
+def test_what_cannot_be_drawn_is_said(fitted):
+    single = npvi.GPRegressor(learn=False).fit(np.arange(30.0)[:, None], np.arange(30.0) % 3)
+    for call, words in (
+        (lambda: npvi.plot.calibration(fitted), "found must be what npvi.diagnose"),
+        (lambda: npvi.plot.residuals(npvi.diagnose(fitted), "time"), "by must be"),
+        (lambda: npvi.plot.residuals(npvi.diagnose(single), "place"), "by='place' is for models of places"),
+        (lambda: npvi.plot.neighbourhood(fitted, 200), "row must be the number of a row of the fit, from 0 to 199"),
+        (lambda: npvi.plot.trace(npvi.diagnose(fitted)), "model must be a fitted model"),
+        (lambda: npvi.plot.trace(fitted, "axes"), "ax must be 2 axes of matplotlib"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert not plt.get_fignums()
+
+
+def test_borders_are_drawn_where_the_system_is_known():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(5.0, 11.0, 60), rng.uniform(45.0, 48.0, 60)])
+    frame = pd.DataFrame(X, columns=["lon", "lat"])
+    model = npvi.GPRegressor(kernel=npvi.kernels.RBF(1.0), learn=False).fit(frame, X[:, 0])
+    found = model.predict_grid(0.5)
+    axis = npvi.plot.map(found)
+    lines = [one for one in axis.collections if isinstance(one, LineCollection)]
+    assert len(lines) == 2
+    assert axis.get_xlim() == pytest.approx((5.0, 11.0), abs=0.5)
+    assert not [one for one in npvi.plot.map(found, lines=False).collections if isinstance(one, LineCollection)]
     plt.close("all")

@@ -8,14 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from npvi.cli.display import results, say, watching
+from npvi.cli.drawing import check_picture
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.models import check_target, open_model
 from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
-from npvi.cli.tables import check_output
 
 __all__ = ["diagnose"]
-
-_FORMATS = ("png", "pdf", "svg")
 
 
 def diagnose(
@@ -54,11 +52,7 @@ def diagnose(
     npvi diagnose birds.npvi test.csv --target count --exposure hours --more-neighbors
     """
     with guarded("diagnose"):
-        kind = "" if plot is None else plot.suffix.lower().removeprefix(".")
-        if plot is not None:
-            if kind not in _FORMATS:
-                raise InputError(f"--plot must end in .png, .pdf or .svg, got {plot}")
-            check_output(plot, table=False, inputs=[model, table])
+        kind = "" if plot is None else check_picture(plot, [model, table])
         extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
         source = open_model(model, table, inputs, extras, drop_missing, as_in_the_fit=True)
         target = source.target_of(target, model)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from npvi.cli import fit_options as of
 from npvi.cli import settings
 from npvi.cli.display import number, say
+from npvi.cli.drawing import check_picture, draw_model
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.fit_table import Columns, read_rows, split_names
 from npvi.cli.fitting import run, save_model, summarise
@@ -63,6 +64,7 @@ def fit(
     epochs: of.Epochs = None,
     checkpoint: of.Checkpoint = None,
     save: of.Save = None,
+    plot: of.Plot = None,
 ) -> None:
     """Fit a model to a table.
 
@@ -85,6 +87,8 @@ def fit(
       npvi fit rain.csv --target may --inputs lon,lat --likelihood lognormal --varying-noise
     Present or absent, quickly, with numbers of your own:
       npvi fit survey.parquet --target present --inputs lon,lat --classify --no-learn --length-scale 0.5
+    A map of what was learned, at once:
+      npvi fit survey.csv --target count --inputs lon,lat --likelihood poisson --plot map.png
     One of several species, with a probability for each:
       npvi fit trees.csv --target species --inputs x,y --classify --save trees.npvi
 
@@ -96,6 +100,8 @@ def fit(
     with guarded("fit"):
         if save is not None:
             check_output(save, table=False, inputs=[table])
+        if plot is not None:
+            check_picture(plot, [table])
         if likelihood == "softmax":  # what several labels have in any case
             likelihood, classify = None, True
         name = _likelihood_name(likelihood, classify)
@@ -164,6 +170,8 @@ def fit(
         if save is not None:
             save_model(model, save, notes)
         summarise(model, rows, target, exposure, save)
+        if plot is not None:
+            draw_model(model, plot, target)
 
 
 def _likelihood_name(likelihood: str | None, classify: bool) -> str:

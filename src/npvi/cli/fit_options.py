@@ -37,6 +37,7 @@ __all__ = [
     "Nugget",
     "Optimizer",
     "Order",
+    "Plot",
     "Prior",
     "Refine",
     "Rule",
@@ -228,3 +229,10 @@ Checkpoint = Annotated[
     ),
 ]
 Save = Annotated[Path | None, _run("FILE", "File to save the model to, such as model.npvi.")]
+Plot = Annotated[
+    Path | None,
+    _run(
+        "FILE",
+        "Picture to write: a map, or where inputs are no places how well rows are predicted.",
+    ),
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,20 @@ from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
 from npvi.diagnostics.skewness import Skewness, skewness_of
 from npvi.diagnostics.text import report
+from npvi.diagnostics.units import distance_unit
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
+from npvi.estimators.leaving_out import left_out, training_responses
 from npvi.estimators.validation import check_column, check_inputs
 from npvi.likelihoods import Gaussian, LogNormal
 from npvi.likelihoods.families.softmax import Softmax
+from npvi.maps import inputs_of, training_inputs
 from npvi.runtime.files import replacing
 from npvi.runtime.parallel import threads
 
 __all__ = ["Diagnosis", "diagnose"]
+
+#: most rows that are left out, one at a time
+_ROWS = 20_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +50,7 @@ class Diagnosis:
     interval_score : mean score of the 90 % intervals; lower is better.
     coverage : share of the responses inside central intervals, by their probability,
         ``{0.5: …, 0.8: …, 0.9: …, 0.95: …}``; randomised at the ends for responses that are whole numbers.
+    mean : (rows,) predicted means.
     pit : (rows,) randomised probability integral transform, uniform if the predictions are right.
     pit_distance : largest distance between the distribution function of `pit` and that of uniform numbers.
     pit_pvalue : p-value of the Kolmogorov-Smirnov test that `pit` is uniform.
@@ -52,6 +60,11 @@ class Diagnosis:
     skewness : how skewed the marginals of f at the training rows are, where the model says that they are Gaussian.
     refit : what twice the neighbours change; None unless asked for.
     warnings : list of sentences; empty where nothing is wrong.
+    X, y : inputs and responses of the rows, labels as their numbers.
+    numbers : of the rows, in the table that they are from.
+    tested : whether the model hasn't seen them; else each was left out.
+    unit : of distances.
+    places, axes : (rows, 2) where the rows are on a map and what its axes are called; None where inputs are no places.
     """
 
     model: str
@@ -60,6 +73,7 @@ class Diagnosis:
     crps: float
     interval_score: float
     coverage: dict[float, float]
+    mean: NDArray[np.float64]
     pit: NDArray[np.float64]
     pit_distance: float
     pit_pvalue: float
@@ -69,6 +83,18 @@ class Diagnosis:
     skewness: Skewness
     refit: Refit | None = None
     warnings: list[str] = field(default_factory=list)
+    X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    y: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    tested: bool = True
+    unit: str = "units of the inputs"
+    places: NDArray[np.float64] | None = None
+    axes: tuple[str, str] | None = None
+
+    @property
+    def residuals(self) -> NDArray[np.float64]:
+        """Normal scores of `pit`: by how many standard deviations a response is above or below what was predicted."""
+        return normal_scores(self.pit)
 
     def __str__(self) -> str:
         return report(self)
@@ -96,8 +122,8 @@ class Diagnosis:
 
 def diagnose(
     model: BaseGP,
-    X: Any,
-    y: Any,
+    X: Any = None,
+    y: Any = None,
     *,
     refit: bool | tuple[Any, ...] = False,
     draws: int = 200,
@@ -105,7 +131,10 @@ def diagnose(
     seed: int = 0,
     **extras: Any,
 ) -> Diagnosis:
-    """Judge a fitted model by rows that it hasn't seen.
+    """Judge a fitted model by rows that it hasn't seen; without any by its own, each predicted from all others.
+
+    Leaving out takes no other fit (`npvi.estimators.leaving_out`), but hyper-parameters are those learned from all
+    rows; of more than 20,000 rows a random part is judged.
 
     Distances are as the kernel measures them: in the units of the inputs (kilometres for `Sphere`) where one length
     scale is all there is, else in length scales.
@@ -116,7 +145,7 @@ def diagnose(
     Parameters
     ----------
     model : fitted GPRegressor, VaryingNoiseRegressor or GPClassifier.
-    X, y : rows that the model hasn't seen, and their responses.
+    X, y : rows that the model hasn't seen, and their responses; None to leave out rows of the fit.
     refit : whether to fit again with twice the neighbours, at the same hyper-parameters, on at most 5,000 rows. True
         splits the rows of X; training rows say more, as a tuple (X_train, y_train) or (X_train, y_train, extras) with
         a dictionary such as ``{"exposure": …}``.
@@ -164,14 +193,28 @@ def diagnose(
     check_count(draws, "draws", 2)
     check_count(n_bins, "n_bins", 2)
     seed = check_seed(seed)
-    points = model.linear_part_.places(check_inputs(model, X, reset=False))
-    labels = check_column(y, "y")
+    if (X is None) != (y is None):
+        raise ValueError("X and y go together: rows that the model hasn't seen, and what was observed there")
+    given, numbers = None, None
+    if X is None:
+        if extras or refit is not False:
+            raise ValueError(
+                "without X, rows of the fit are left out, which have all they need: leave out other settings"
+            )
+        numbers = _some_rows(len(model.data_.y), seed)
+        every = training_inputs(judged)
+        X, given = _as_table(judged, every[numbers]), partial(_left_out, judged, numbers)
+        labels = training_responses(judged)[numbers]
+    else:
+        labels = check_column(y, "y")
+    inputs = check_inputs(model, X, reset=False)
+    points = model.linear_part_.places(inputs)
     check_consistent_length(points, labels)
     again = _rows_to_refit(refit, X, labels, extras)
-    response = model.likelihood_.check_response(model._encode_new(labels))
+    response = labels if given is not None else model.likelihood_.check_response(model._encode_new(labels))
     model.likelihood_.check_row(extras, len(response), response)
     with threads(model.n_jobs):
-        scores = score(judged, X, response, extras, draws, seed)
+        scores = score(judged, X, response, extras, draws, seed, given)
         kernel, training = model.kernel_, model.prior_.X
         places, residuals = kernel.coordinates(points), normal_scores(scores.pit)
         found = correlogram(places, residuals, n_bins=n_bins, seed=seed)
@@ -182,7 +225,7 @@ def diagnose(
     sentences = [
         advice.about_convergence(model.fit_info_),
         advice.about_bounds(model.fit_info_),
-        advice.about_seen_rows(training, points),
+        None if given is not None else advice.about_seen_rows(training, points),
         advice.about_shared_places(training, points, model.prior_.nugget),
         advice.about_range(far),
         advice.about_neighbors(more),
@@ -202,7 +245,42 @@ def diagnose(
         skewness=skewed,
         refit=more,
         warnings=[sentence for sentence in sentences if sentence],
+        X=inputs,
+        y=np.asarray(response, dtype=np.float64),
+        numbers=np.arange(len(response)) if numbers is None else numbers,
+        tested=given is None,
+        unit=distance_unit(model),
+        **_on_map(judged, inputs),
     )
+
+
+def _some_rows(n: int, seed: int) -> NDArray[np.int64]:
+    """All rows of the fit, or of many a random part."""
+    if n <= _ROWS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, _ROWS, replace=False))
+
+
+def _left_out(model: Any, numbers: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
+    return left_out(model, numbers[rows])
+
+
+def _as_table(model: Any, X: NDArray[np.float64]) -> Any:
+    """With names, where the model knows such."""
+    if not hasattr(model, "feature_names_in_"):
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=model.feature_names_in_)
+
+
+def _on_map(model: Any, X: NDArray[np.float64]) -> dict[str, Any]:
+    """Where rows are on a map, as far as inputs are places."""
+    try:
+        found = inputs_of(model)
+    except ValueError:
+        return {}
+    return {"places": X[:, list(found.places)], "axes": found.axes}
 
 
 def _could_vary(model: BaseGP) -> bool:

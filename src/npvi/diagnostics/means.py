@@ -77,6 +77,7 @@ class MeansTally:
     Parameters
     ----------
     model : fitted GPRegressor, VaryingNoiseRegressor, or GPClassifier for two labels.
+    together : whether predictions have joint draws, which few rows are summed with.
 
     Examples
     --------
@@ -89,7 +90,8 @@ class MeansTally:
     (30, 30.0, 0.82)
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, together: bool = True) -> None:
+        self._together = together
         self.model = getattr(model, "model_", model)
         self._simple = SimpleMeans(self.model.kernel_.coordinates(self.model.prior_.X), self.model.data_)
         self._sums = np.zeros(7)
@@ -109,7 +111,7 @@ class MeansTally:
             parts = [y[seen].sum(), mean[seen].sum(), prediction.var[seen].sum()]
         self._sums += [seen.sum(), *parts, *errors]
         self._pieces += 1
-        few = len(y) + self.model.graph_.n_points <= _TOGETHER
+        few = self._together and len(y) + self.model.graph_.n_points <= _TOGETHER
         self._only = (prediction, seen.astype(np.float64)) if few and self._pieces == 1 else None
 
     def result(self) -> Means:

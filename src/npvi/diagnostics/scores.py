@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,7 @@ class Scores:
     interval_score : mean score of the 90 % intervals: their width, and 20 times how far outside responses are; lower is
         better.
     coverage : share of the responses inside central intervals, by their probability.
+    mean : (rows,) predicted means.
     pit : (rows,) where each response falls in its own predictive distribution; uniform if the predictions are right.
     pit_distance : largest distance between the distribution function of `pit` and that of uniform numbers.
     pit_pvalue : p-value of the Kolmogorov-Smirnov test that `pit` is uniform.
@@ -46,14 +48,26 @@ class Scores:
     crps: float
     interval_score: float
     coverage: dict[float, float]
+    mean: NDArray[np.float64]
     pit: NDArray[np.float64]
     pit_distance: float
     pit_pvalue: float
     means: Means
 
 
-def score(model: Any, X: Any, y: NDArray[np.float64], extras: dict[str, Any], draws: int, seed: int) -> Scores:
+def score(
+    model: Any,
+    X: Any,
+    y: NDArray[np.float64],
+    extras: dict[str, Any],
+    draws: int,
+    seed: int,
+    given: Callable[[NDArray[np.int64]], Predictive] | None = None,
+) -> Scores:
     """Score the predictions of `model` at X against the responses `y`, in bounded memory.
+
+    `given` has the predictions for some of the rows, by their numbers, where these aren't the model's own; they are
+    taken as independent of each other then.
 
     Examples
     --------
@@ -66,16 +80,16 @@ def score(model: Any, X: Any, y: NDArray[np.float64], extras: dict[str, Any], dr
     import scoringrules  # a slow import
 
     rng = np.random.default_rng(seed)
-    pit = np.empty(len(y))
+    pit, mean = np.empty((2, len(y)))
     sums, counts = np.zeros(3), np.zeros(3)
-    tally = MeansTally(model)
+    tally = MeansTally(model, together=given is None)
     for start in range(0, len(y), _ROWS):
         rows = np.arange(start, min(start + _ROWS, len(y)))
         chunk = {name: take(values, rows) for name, values in extras.items()}
         inputs = _safe_indexing(X, rows)
-        prediction = model.predict_dist(inputs, **chunk)
+        prediction = model.predict_dist(inputs, **chunk) if given is None else given(rows)
         tally.add(inputs, y[rows], prediction)
-        pit[rows] = randomised_pit(prediction, y[rows], rng)
+        pit[rows], mean[rows] = randomised_pit(prediction, y[rows], rng), prediction.mean
         lower, upper = prediction.interval(INTERVAL)
         width = np.atleast_1d(scoringrules.interval_score(y[rows], lower, upper, 1.0 - INTERVAL, backend="numpy"))
         # of a censored response only the log density is known
@@ -90,6 +104,7 @@ def score(model: Any, X: Any, y: NDArray[np.float64], extras: dict[str, Any], dr
         crps=mean_crps,
         interval_score=interval_score,
         coverage={level: coverage(pit, level) for level in LEVELS},
+        mean=mean,
         pit=pit,
         pit_distance=float(uniform.statistic),
         pit_pvalue=float(uniform.pvalue),

@@ -20,7 +20,9 @@ _WIDTH = 100
 def report(found: Diagnosis) -> str:
     """All numbers of a diagnosis and its warnings, as lines of text."""
     parts = [_scores(found), _means(found), _intervals(found), _residuals(found), _range(found), _warnings(found)]
-    title = textwrap.fill(f"{' '.join(found.model.split())} on {found.rows:,} rows", _WIDTH, subsequent_indent="  ")
+    how = "" if found.tested else " of the fit, each predicted from all others"
+    words = f"{' '.join(found.model.split())} on {found.rows:,} rows{how}"
+    title = textwrap.fill(words, _WIDTH, subsequent_indent="  ")
     return "\n\n".join([title, *("\n".join(lines) for lines in parts if lines)])
 
 
@@ -65,7 +67,7 @@ def _intervals(found: Diagnosis) -> list[str]:
 
 
 def _residuals(found: Diagnosis) -> list[str]:
-    lines = ["Correlation of residuals", "  distance    correlation        pairs"]
+    lines = [f"Correlation of residuals, by distance in {found.unit}", "  distance    correlation        pairs"]
     table = found.correlogram
     for distance, correlation, error, pairs in zip(table.distance, table.correlation, table.error, table.pairs):
         rounded = round(correlation, 3) + 0.0  # no −0
@@ -81,8 +83,8 @@ def _range(found: Diagnosis) -> list[str]:
         return ["Range of the kernel", "  its correlation never falls to 0.05"]
     return [
         "Range of the kernel",
-        f"  its correlation falls to 0.05 at distance {far.distance:.3g}, {far.ratio:.3g} times the spacing of the "
-        f"training points ({far.spacing:.3g})",
+        f"  its correlation falls to 0.05 at distance {far.distance:.3g} ({found.unit}), {far.ratio:.3g} times the "
+        f"spacing of the training points ({far.spacing:.3g})",
     ]
 
 

@@ -17,7 +17,16 @@ from npvi.maps.grid import Box, Grid, layers_of
 from npvi.maps.projections import check_degrees, is_geographic, transform
 from npvi.runtime.warn import warn
 
-__all__ = ["Inputs", "complete", "inputs_of", "per_cell", "training_inputs", "with_covariates", "without_extras"]
+__all__ = [
+    "Inputs",
+    "complete",
+    "inputs_of",
+    "per_cell",
+    "training_inputs",
+    "with_covariates",
+    "with_medians",
+    "without_extras",
+]
 
 Vector = NDArray[np.float64]
 
@@ -182,6 +191,26 @@ def training_inputs(model: Any) -> NDArray[np.float64]:
     found[np.ix_(order, part.covariates)] = fitted.basis[:, int(part.constant) :] * part.scale + part.center
     found[np.ix_(order, part.coords)] = fitted.prior.X
     return found
+
+
+def with_medians(model: Any, inputs: Inputs, covariates: Any, known: Any = ()) -> tuple[Any, str]:
+    """Covariates of a map, those that aren't given nor `known` at the medians of the data, and what was done, in words.
+
+    >>> import npvi
+    >>> X = np.column_stack([np.arange(20.0), np.arange(20.0) % 7, np.arange(20.0) % 3])
+    >>> model = npvi.GPRegressor(coords=[0, 1], learn=False).fit(X, X.sum(axis=1))
+    >>> with_medians(model, inputs_of(model), None)
+    ({'2': 1.0}, 'Inputs that are no places are at the medians of the data: 2 = 1.')
+    """
+    if not inputs.others or not (covariates is None or isinstance(covariates, Mapping)):
+        return covariates, ""
+    found = dict(covariates or {})
+    lacking = [name for name in inputs.others if name not in found and name not in known]
+    if lacking:
+        X = training_inputs(model)
+        found |= {name: float(np.median(X[:, inputs.names.index(name)])) for name in lacking}
+    said = ", ".join(f"{name} = {found[name]:.4g}" for name in lacking)
+    return found or None, f"Inputs that are no places are at the medians of the data: {said}." if said else ""
 
 
 def with_covariates(grid: Grid, inputs: Inputs, covariates: Any) -> Grid:

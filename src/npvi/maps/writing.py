@@ -92,8 +92,8 @@ def _table(found: Any) -> Any:
 def _to_png(found: Any, path: Path, **picture: Any) -> None:
     from matplotlib.figure import Figure
 
-    from npvi.plot import figure_size
-    from npvi.plot import map as plot_map
+    from npvi.maps.drawing import figure_size
+    from npvi.maps.drawing import map as plot_map
 
     figure = Figure(figsize=figure_size(found), layout="constrained")  # of no window, which nobody would close
     plot_map(found, ax=figure.add_subplot(), **picture)

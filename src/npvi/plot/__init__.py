@@ -1,5 +1,7 @@
 """Pictures: matplotlib's axes are returned, to go on with."""
 
-from npvi.plot.maps import figure_size, map
+from npvi.maps.drawing import figure_size, map
+from npvi.plot.fitting import neighbourhood, trace
+from npvi.plot.judging import calibration, residuals
 
-__all__ = ["figure_size", "map"]
+__all__ = ["calibration", "figure_size", "map", "neighbourhood", "residuals", "trace"]

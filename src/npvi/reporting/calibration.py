@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from npvi.diagnostics import Diagnosis
 from npvi.reporting.figures import ALERT, INK, ORANGE, figure
-from npvi.reporting.judging import Judged
 from npvi.reporting.page import Panel, plot, table, text
 from npvi.reporting.study import Study
 
@@ -30,7 +30,7 @@ def calibration_panel(study: Study) -> Panel | None:
         else f"{len(judged.y):,} rows of the data, each predicted from all others"
     )
     body = (
-        f'<p class="hint">Judged by {text(words)}. <b>What a good one looks like:</b> bars on the left within the '
+        f'<p class="hint">Diagnosis by {text(words)}. <b>What a good one looks like:</b> bars on the left within the '
         "band, the line on the right on the diagonal. Bars high at both ends: intervals are too narrow; high in the "
         "middle: too wide; a slope: predictions are too high or too low.</p>"
         f'<div class="pair">{plot("pit", "histogram of the PIT", 1.5, 40)}'
@@ -45,12 +45,11 @@ def residuals_panel(study: Study) -> Panel | None:
     judged = study.judged
     if judged is None:
         return None
-    unit = _distance_unit(study)
     found = judged.correlogram
     plots: dict[str, Any] = {"means": _means(judged, study)}
     parts = [plot("means", "predicted means and responses", 1.5, 40)]
     if len(found):
-        plots["correlogram"] = _correlogram(judged, unit)
+        plots["correlogram"] = _correlogram(judged, judged.unit)
         parts.insert(0, plot("correlogram", "correlation of residuals by distance", 1.5, 40))
     body = (
         '<p class="hint">Residuals are normal scores: by how many standard deviations a response is above or below '
@@ -62,15 +61,7 @@ def residuals_panel(study: Study) -> Panel | None:
     return Panel("residuals", "What is left", body, plots)
 
 
-def _distance_unit(study: Study) -> str:
-    if study.on_sphere:
-        return "km"
-    if np.size(getattr(study.core.kernel_, "length_scale", 0.0)) != 1:
-        return "length scales"
-    return "degrees" if study.degrees else "units of the inputs"
-
-
-def _pit(judged: Judged) -> Any:
+def _pit(judged: Diagnosis) -> Any:
     bins = int(np.clip(len(judged.pit) // 20, 5, 20))
     heights, edges = np.histogram(judged.pit, bins=bins, range=(0.0, 1.0), density=True)
     error = 2.0 * np.sqrt((bins - 1) / len(judged.pit))
@@ -82,7 +73,7 @@ def _pit(judged: Judged) -> Any:
     return found
 
 
-def _coverage(judged: Judged) -> Any:
+def _coverage(judged: Diagnosis) -> Any:
     levels = np.linspace(0.0, 1.0, 101)
     distance = np.sort(np.abs(judged.pit - 0.5))
     held = np.searchsorted(distance, 0.5 * levels, side="right") / len(distance)
@@ -94,7 +85,7 @@ def _coverage(judged: Judged) -> Any:
     return found
 
 
-def _correlogram(judged: Judged, unit: str) -> Any:
+def _correlogram(judged: Diagnosis, unit: str) -> Any:
     table = judged.correlogram
     shown = table.distance.copy()
     if shown[0] == 0.0:
@@ -122,7 +113,7 @@ def _correlogram(judged: Judged, unit: str) -> Any:
     return found
 
 
-def _means(judged: Judged, study: Study) -> Any:
+def _means(judged: Diagnosis, study: Study) -> Any:
     """Rows in groups of like predictions: what was predicted and what was seen, on average."""
     order = np.argsort(judged.mean, kind="stable")
     groups = np.array_split(order, int(np.clip(len(order) // 25, 2, _GROUPS)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.maps import borders, described, predict_grid
+from npvi.maps import borders, described, predict_grid, with_medians
 from npvi.maps.projections import transform
 from npvi.predictive import Reach
 from npvi.reporting.figures import Layer, figure, raster, short_name
@@ -32,7 +32,8 @@ def map_panel(study: Study) -> Panel | None:
     """The panel, or None where inputs are no places."""
     if study.places is None:
         return None
-    fixed, said = _fixed_covariates(study)
+    template = {*map(str, getattr(study.grid, "data_vars", ())), str(getattr(study.grid, "name", None))}
+    fixed, said = with_medians(study.model, study.places, study.covariates, template)
     # axes and system are those that were found, so that nothing is guessed twice
     found = predict_grid(
         study.model,
@@ -84,7 +85,7 @@ def map_panel(study: Study) -> Panel | None:
         f"its numbers.</p>{radios('map-layer', 'Show', choices)}"
         f"{plot('map', 'map of what the model predicts', float(np.clip(width, 0.6, 2.6)), 130)}"
         f"{checkboxes('map-over', checks)}"
-        f'<p class="caption">{text(_cells(found, kept), 400)}{text(said, 600)}</p>'
+        f'<p class="caption">{text(_cells(found, kept), 400)}{text(said, 2000)}</p>'
     )
     small = [marks[name].id for name in ("where", "values", "residuals") if name in marks]
     return Panel("map-of-the-surface", "Map", body, {"map": plotted}, {"smaller": small})
@@ -100,25 +101,6 @@ def _cells(found: Any, kept: int) -> str:
 
 def _how(study: Study) -> str:
     return "for test rows" if study.test is not None else "from all other rows"
-
-
-def _fixed_covariates(study: Study) -> tuple[Any, str]:
-    """Covariates of the map; those that aren't given are their medians, which is said."""
-    assert study.places is not None
-    others = study.places.others
-    given = study.covariates
-    if not others or (given is not None and not isinstance(given, dict)):
-        return given, ""
-    known = dict(given or {})
-    template = set(getattr(study.grid, "data_vars", ())) | {getattr(study.grid, "name", None)}
-    lacking = [name for name in others if name not in known and name not in template]
-    names = list(study.places.names)
-    for name in lacking:
-        known[name] = float(np.median(study.X[:, names.index(name)]))
-    if not lacking:
-        return known, ""
-    said = ", ".join(f"{plain(name, 40)} = {known[name]:.4g}" for name in lacking)
-    return known, f"Inputs that are no places are at the medians of the data: {said}."
 
 
 def _layers(found: Any, study: Study) -> tuple[list[Layer], tuple[float, float, float, float], Any, int]:
@@ -222,7 +204,7 @@ def observations_of(study: Study) -> Observations:
     residual = np.full(len(X), np.nan)
     judged = study.judged
     if judged is not None and not judged.tested:
-        residual[judged.rows] = judged.residuals
+        residual[judged.numbers] = judged.residuals
     return Observations(X, study.per_unit, residual, np.arange(len(X)))
 
 

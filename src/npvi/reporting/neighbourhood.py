@@ -79,7 +79,7 @@ def neighbourhood_panel(study: Study) -> Panel | None:
         "chosen": own.id,
         "positive": INK,
         "negative": ORANGE,
-        "first": int(np.argmax(chosen)),  # the latest of them, whose parents are near
+        "first": _telling(observations, where),
     }
     return Panel("neighbourhood", "Who informs whom", body, {"neighbourhood-plot": plotted}, {"neighbourhood": facts})
 
@@ -93,6 +93,13 @@ def _positions(study: Study) -> tuple[NDArray[np.float64], tuple[str, str]]:
     if len(columns) == 1:
         return np.column_stack([first, study.per_unit]), (study.names[columns[0]], study.unit_words)
     return study.X[:, columns[:2]], (study.names[columns[0]], study.names[columns[1]])
+
+
+def _telling(observations: list[dict[str, Any]], where: NDArray[np.float64]) -> int:
+    """The observation whose parents can be told apart on a plot of all: they take about a quarter of it."""
+    whole = max(float(np.ptp(where, axis=0).max()), 1e-300)
+    extents = [max(np.ptp(one[axis]) for axis in ("x", "y")) if one["x"] else 0.0 for one in observations]
+    return int(np.argmin(np.abs(np.array(extents) / whole - 0.25)))
 
 
 def _ratio(where: NDArray[np.float64], study: Study) -> float:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.diagnostics import Diagnosis, diagnose
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
 from npvi.estimators.leaving_out import training_responses
 from npvi.kernels import Sphere
 from npvi.maps import Inputs, inputs_of, is_geographic, training_inputs
 from npvi.model import in_rows
 from npvi.parameters import Parametrised
-from npvi.reporting.judging import Judged, by_leaving_out, by_test_rows
 
 __all__ = ["Study"]
 
@@ -124,16 +124,17 @@ class Study:
         return isinstance(kernel, Sphere) or any(isinstance(part, Sphere) for part in nested)
 
     @cached_property
-    def judged(self) -> Judged | None:
-        """Predictions beside responses; None of three or more labels without test rows."""
+    def judged(self) -> Diagnosis | None:
+        """Predictions beside responses: of test rows, else of each row of the fit from all others; None where there are
+        three or more labels."""
         if self.several:
             return None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="the model was fitted with")
-            if self.test is not None:
-                X, y, row = self.test
-                return by_test_rows(self.model, X, y, self.seed, row)
-            return by_leaving_out(self.model, self.X, self.seed)
+            if self.test is None:
+                return diagnose(self.model, seed=self.seed)
+            X, y, row = self.test
+            return diagnose(self.model, X, y, seed=self.seed, **row)
 
     def predict(self, X: Vector) -> Any:
         """The predictive distribution at rows of inputs, per unit of exposure."""

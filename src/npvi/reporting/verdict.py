@@ -29,7 +29,9 @@ def tiles(study: Study) -> str:
         how = f"of {len(judged.y):,} test rows" if judged.tested else "of the rows, each left out"
         found.append((f"{100 * judged.coverage[0.9]:.1f} %", f"{how} are in their 90 % intervals"))
         found.append((f"{judged.log_density:.3f}", "mean log density (higher is better)"))
-        found.append((f"{judged.rmse:.3g}", f"error of the means (RMSE); a constant {_constant(study):.3g}"))
+        found.append(
+            (f"{judged.means.rmse:.3g}", f"error of the means (RMSE); a constant {judged.means.rmse_constant:.3g}")
+        )
     if "sum_seen" in info and np.ndim(info["sum_seen"]) == 0 and study.classes is None:
         found.append(
             (_number(info["sum_expected"]), f"expected sum of the rows fitted, seen {_number(info['sum_seen'])}")
@@ -39,12 +41,6 @@ def tiles(study: Study) -> str:
         + "".join(f'<div class="tile"><b>{text(value)}</b><span>{text(words)}</span></div>' for value, words in found)
         + "</div>"
     )
-
-
-def _constant(study: Study) -> float:
-    judged = study.judged
-    assert judged is not None
-    return float(np.sqrt(np.mean((judged.y - judged.y.mean()) ** 2)))
 
 
 def _number(value: float) -> str:

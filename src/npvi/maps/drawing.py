@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from npvi.checks import as_numbers, check_flag, rows_text
+from npvi.maps.borders import borders
 from npvi.runtime.extras import needed
 
 __all__ = ["figure_size", "map"]
@@ -30,6 +31,7 @@ def map(
     ax: Any = None,
     within_reach: bool = True,
     title: Any = None,
+    lines: bool = True,
 ) -> Any:
     """Draw one surface of a grid, or one column of polygons.
 
@@ -41,6 +43,7 @@ def map(
     ax : matplotlib axes to draw on; new ones unless given.
     within_reach : leave out cells that are beyond the reach of the data.
     title : above it; what is shown, unless given.
+    lines : draw borders of countries and coasts, where the map knows its coordinate system.
 
     Returns
     -------
@@ -68,6 +71,8 @@ def map(
     if ax is None:  # last: what is refused leaves no open figure behind
         _, ax = plt.subplots(figsize=figure_size(found), layout="constrained")
     image, words = draw(ax, found, name, within_reach)
+    if check_flag(lines, "lines"):
+        _borders(ax, found)
     if places is not None and len(places):
         _points(ax, places)
     # as high as the map
@@ -169,6 +174,24 @@ def _stretch(found: Any, x: str, y: Any) -> float:
     degrees = str(described.get("crs_wkt", "")).startswith("GEOG") or x.lower().startswith("lon")
     middle = 0.5 * (float(np.min(y)) + float(np.max(y)))
     return 1.0 / float(np.cos(np.deg2rad(middle))) if degrees and abs(middle) < 85.0 else 1.0
+
+
+def _borders(ax: Any, found: Any) -> None:
+    """On a light rim, to be seen on any colour."""
+    from matplotlib.collections import LineCollection
+
+    if hasattr(found, "data_vars"):
+        crs = found["spatial_ref"].attrs.get("crs_wkt") if "spatial_ref" in found.coords else None
+    else:
+        crs = None if found.crs is None else found.crs.to_wkt()
+    if crs is None:
+        return
+    limits = ax.get_xlim(), ax.get_ylim()
+    (left, right), (bottom, top) = (sorted(ends) for ends in limits)
+    drawn = borders((left, bottom, right, top), crs)
+    for width, colour, alpha in ((1.8, "white", 0.5), (0.6, "0.2", 1.0)):
+        ax.add_collection(LineCollection(drawn, colors=colour, linewidths=width, alpha=alpha), autolim=False)
+    ax.set(xlim=limits[0], ylim=limits[1])
 
 
 def _checked(points: Any) -> Any:

@@ -29,6 +29,7 @@ _NAMES = (
     "links",
     "quantiles",
     "totals",
+    "maps",
     "calibration",
     "recovery",
     "growth",

@@ -17,10 +17,10 @@ from npvi.runtime import progress
 from npvi.runtime.extras import needed
 from npvi.runtime.interrupts import interrupts_remembered
 
-__all__ = ["predict_grid"]
+__all__ = ["CELLS", "predict_grid"]
 
-#: cells that are predicted at a time, which bounds the memory that a map takes besides its own surfaces
-_CELLS = 2**16
+CELLS = 2**16
+"""Cells that are predicted at a time, which bounds the memory that a map takes besides its own surfaces."""
 
 
 def predict_grid(
@@ -91,7 +91,7 @@ def predict_grid(
     maps: dict[str, NDArray[np.float64]] = {}
     done, total = 0, found.shape[0] * found.shape[1] if found.inside is None else int(found.inside.sum())
     with interrupts_remembered(), without_extras():
-        for rows, inside in found.pieces(_CELLS):
+        for rows, inside in found.pieces(CELLS):
             count = int(inside.sum())
             if count:
                 dist = _predicted(model, inputs, found, rows, inside, row)

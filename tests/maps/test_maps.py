@@ -67,7 +67,7 @@ def test_each_cell_is_the_prediction_at_its_centre(plain):
 
 def test_pieces_are_the_whole(plain, monkeypatch):
     whole = plain.predict_grid(1.0)
-    monkeypatch.setattr("npvi.maps.predicting._CELLS", 50)
+    monkeypatch.setattr("npvi.maps.predicting.CELLS", 50)
     pieces = plain.predict_grid(1.0)
     for name in whole.data_vars:
         np.testing.assert_allclose(pieces[name], whole[name], rtol=1e-9)

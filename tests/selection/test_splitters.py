@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import geopandas
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -175,3 +176,31 @@ def test_places_alone_decide(splitter):
     for wrong in (None, dict, [[1.0, 2.0], [3.0]]):
         with pytest.raises((TypeError, ValueError), match="X"):
             list(splitter.split(wrong))
+
+
+def test_geo_frames_are_split_by_their_points():
+    rng = np.random.default_rng(0)
+    lon, lat = rng.uniform(5.0, 15.0, 200), rng.uniform(55.0, 65.0, 200)
+    lon[100:120], lat[100:120] = lon[0], lat[0]
+    frame = geopandas.GeoDataFrame(
+        {"height": rng.normal(size=200)}, geometry=geopandas.points_from_xy(lon, lat), crs=4326
+    )
+    metres = frame.to_crs(32632)
+    flat = np.column_stack([metres.geometry.x, metres.geometry.y])
+    split = SpatialBlockSplit(3, block_size=50_000.0)
+    for found, expected in zip(split.split(metres), split.split(flat)):
+        assert np.array_equal(found[1], expected[1])
+    # in degrees blocks are in kilometres: as far across to the east as to the north
+    block = SpatialBlockSplit(3, block_size=100.0).blocks(frame)
+    for number in range(block.max() + 1):
+        rows = block == number
+        assert np.ptp(flat[rows], axis=0).max() < 115_000.0
+    folds = list(LeaveLocationOut().split(frame))
+    assert len(folds) == 180
+    assert [0, *range(100, 120)] in [test.tolist() for _, test in folds]
+    shapes = frame.set_geometry(metres.buffer(10.0))
+    with pytest.raises(ValueError, match="X must have a point in each row"):
+        list(split.split(shapes))
+    model = npvi.GPRegressor(kernel=npvi.kernels.RBF(200.0), learn=False)
+    scores = cross_val_score(model, frame, np.sin(lon), cv=SpatialBlockSplit(3))
+    assert scores.shape == (3,)

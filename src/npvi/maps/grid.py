@@ -13,7 +13,7 @@ from npvi.checks import POSITIVE, as_numbers, check_finite, check_number, is_num
 from npvi.maps.projections import same_system, system_text
 from npvi.runtime.extras import needed
 
-__all__ = ["Grid", "bands_of", "grid_of", "is_xarray", "layers_of", "read_raster"]
+__all__ = ["Grid", "NoCellsError", "axes_of_template", "bands_of", "grid_of", "is_xarray", "layers_of", "read_raster"]
 
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top."""
@@ -28,6 +28,10 @@ _ACROSS = 200
 _AXES = (("x", "y"), ("lon", "lat"), ("longitude", "latitude"), ("X", "Y"), ("easting", "northing"), ("east", "north"))
 #: by how much two centres may differ and be one, in cells
 _SAME = 1e-3
+
+
+class NoCellsError(ValueError):
+    """A map without a cell that counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +218,15 @@ def _matched(wanted: NDArray[np.float64], there: NDArray[np.float64]) -> NDArray
     return found if np.all(np.abs(there[found] - wanted) <= _SAME * _step(wanted)) else None
 
 
+def axes_of_template(raster: Any, names: tuple[str, str], crs: str | None) -> Grid:
+    """The cells of a DataArray or Dataset whose values aren't looked at."""
+    axes = _axes_of(raster, names)
+    x, y = (_axis(raster[name].to_numpy(), f"grid: {name}") for name in axes)
+    _check_size(len(x), len(y))
+    own = _system_of(raster)
+    return Grid(x, y, axes, own if own is not None else crs)
+
+
 def _of_template(raster: Any, names: tuple[str, str], crs: str | None, masked: bool = True) -> Grid:
     axes = _axes_of(raster, names)
     x, y = (_axis(raster[name].to_numpy(), f"grid: {name}") for name in axes)
@@ -228,7 +241,7 @@ def _of_template(raster: Any, names: tuple[str, str], crs: str | None, masked: b
         if inside is not None and inside.all():
             inside = None
     if inside is not None and not inside.any():
-        raise ValueError("grid has no cell with a value: NaN in a template says that a cell doesn't count")
+        raise NoCellsError("grid has no cell with a value: NaN in a template says that a cell doesn't count")
     return Grid(x, y, axes, own if own is not None else crs, inside, layers)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from npvi.checks import as_numbers
 from npvi.maps.frames import PLACES
-from npvi.maps.grid import Box, Grid, layers_of
+from npvi.maps.grid import Box, Grid, NoCellsError, layers_of
 from npvi.maps.projections import check_degrees, is_geographic, transform
 from npvi.runtime.warn import warn
 
@@ -244,7 +244,7 @@ def complete(grid: Grid, names: list[str]) -> Grid:
         cells = grid.shape[0] * grid.shape[1] if grid.inside is None else int(grid.inside.sum())
         warn(f"covariates are missing in some of {cells:,} cells, which stay empty: {', '.join(gaps)}")
     if inside is not None and not inside.any():
-        raise ValueError("no cell of the grid has all covariates")
+        raise NoCellsError("no cell of the grid has all covariates")
     return replace(grid, inside=inside)
 
 

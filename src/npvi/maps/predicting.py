@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from npvi.checks import as_numbers, check_flag
-from npvi.maps.grid import Grid, grid_of
+from npvi.maps.grid import Grid, axes_of_template, grid_of
 from npvi.maps.inputs import Inputs, complete, inputs_of, per_cell, with_covariates, without_extras
+from npvi.maps.lazily import is_lazy, lazy_maps
 from npvi.maps.polygons import within
 from npvi.maps.projections import system_text
-from npvi.maps.surfaces import check_levels, check_thresholds, described, surfaces
+from npvi.maps.surfaces import check_levels, check_thresholds, described, surface_names, surfaces
 from npvi.runtime import progress
 from npvi.runtime.extras import needed
 from npvi.runtime.interrupts import interrupts_remembered
@@ -43,8 +45,9 @@ def predict_grid(
     model : fitted.
     grid : number, pair of arrays, DataArray or Dataset, optional
         The size of a cell, in the units of the inputs; centres of columns and of rows; or a template, whose cells are
-        taken as they are and in whose coordinate system the map is. Cells where a template is NaN stay NaN. Not given:
-        some 200 cells along the longer side.
+        taken as they are and in whose coordinate system the map is. Cells where a template is NaN stay NaN. One that
+        holds Dask arrays isn't computed: the map has Dask arrays too, in the same chunks. Not given: some 200 cells
+        along the longer side.
     quantiles : of a new response, such as ``[0.05, 0.95]``: variables ``q5`` and ``q95``.
     exceed : thresholds t, such as ``5``: variable ``exceed_5``, P(Y > 5).
     covariates : Dataset, DataArray with bands, or dict, optional
@@ -80,31 +83,63 @@ def predict_grid(
     quantiles, exceed = check_levels(quantiles), check_thresholds(exceed)
     within_reach = check_flag(within_reach, "within_reach")
     inputs = inputs_of(model, axes, system_text(crs))
-    found = grid_of(grid, inputs.bounds if bbox is None else _checked_box(bbox), inputs.axes, inputs.crs)
+    classes = getattr(_last_step(model), "classes_", None)
+    row = {name: value for name, value in row.items() if value is not None}
+    ask = partial(_maps, model, inputs, quantiles, exceed, classes, within_reach)
+    if is_lazy(grid):
+        if bbox is not None:
+            raise ValueError("bbox goes with a size of cells; a template has an extent of its own")
+        found = axes_of_template(grid, inputs.axes, inputs.crs)
+    else:
+        found = grid_of(grid, inputs.bounds if bbox is None else _checked_box(bbox), inputs.axes, inputs.crs)
     inputs.check_grid(found)
     if mask is not None:
         found = within(found, mask)
-    found = complete(with_covariates(found, inputs, covariates), inputs.others)
-    row = {name: per_cell(value, name, found.shape) for name, value in row.items() if value is not None}
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    classes = getattr(last, "classes_", None)
+    if not is_lazy(grid):
+        return _dataset(xarray, found, ask(found, covariates, row), model, classes, row)
+
+    def part(template: Any, covariates: Any, row: dict[str, Any]) -> dict[str, NDArray]:
+        return ask(grid_of(template, None, inputs.axes, inputs.crs), covariates, row)
+
+    lazy = lazy_maps(grid, found, surface_names(quantiles, exceed, classes), part, covariates, row)
+    return _dataset(xarray, found, lazy, model, classes, row)
+
+
+def _last_step(model: Any) -> Any:
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def _maps(
+    model: Any,
+    inputs: Inputs,
+    quantiles: list[float],
+    exceed: list[float],
+    classes: Any,
+    within_reach: bool,
+    grid: Grid,
+    covariates: Any,
+    row: dict[str, Any],
+) -> dict[str, NDArray[np.float64]]:
+    """All surfaces on a grid, NaN where cells don't count, piece by piece."""
+    grid = complete(with_covariates(grid, inputs, covariates), inputs.others)
+    row = {name: per_cell(value, name, grid.shape) for name, value in row.items()}
     maps: dict[str, NDArray[np.float64]] = {}
-    done, total = 0, found.shape[0] * found.shape[1] if found.inside is None else int(found.inside.sum())
+    done, total = 0, grid.shape[0] * grid.shape[1] if grid.inside is None else int(grid.inside.sum())
     with interrupts_remembered(), without_extras():
-        for rows, inside in found.pieces(CELLS):
+        for rows, inside in grid.pieces(CELLS):
             count = int(inside.sum())
             if count:
-                dist = _predicted(model, inputs, found, rows, inside, row)
+                dist = _predicted(model, inputs, grid, rows, inside, row)
                 shown = surfaces(dist, quantiles, exceed, classes)
                 beyond = dist.reach.beyond if within_reach else np.zeros(count, dtype=bool)
                 for name, values in shown.items():
                     if name == "label":
                         values = np.searchsorted(np.asarray(classes), values)
-                    target = maps.setdefault(name, np.full(found.shape, np.nan))
+                    target = maps.setdefault(name, np.full(grid.shape, np.nan))
                     target[rows][inside] = np.where(beyond, np.nan, values)
             done += count
             progress.report("map", cells=done, of=total)
-    return _dataset(xarray, found, maps, model, classes, row)
+    return maps
 
 
 def _predicted(model: Any, inputs: Inputs, grid: Grid, rows: slice, inside: NDArray, row: dict[str, Any]) -> Any:
@@ -125,7 +160,7 @@ def _checked_box(bbox: Any) -> tuple[float, float, float, float]:
     return float(box[0]), float(box[1]), float(box[2]), float(box[3])
 
 
-def _dataset(xarray: Any, grid: Grid, maps: dict[str, NDArray], model: Any, classes: Any, row: dict[str, Any]) -> Any:
+def _dataset(xarray: Any, grid: Grid, maps: dict[str, Any], model: Any, classes: Any, row: dict[str, Any]) -> Any:
     unit = "a new response" if classes is None else f"the probability of {np.asarray(classes)[-1]}"
     x, y = grid.names
     found = xarray.Dataset(
@@ -137,7 +172,7 @@ def _dataset(xarray: Any, grid: Grid, maps: dict[str, NDArray], model: Any, clas
         found["label"].attrs |= {"flag_values": list(range(len(labels))), "flag_meanings": " ".join(labels)}
     from npvi import __version__
 
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    last = _last_step(model)
     per = [f"{name} of 1" for name in getattr(last, "_row_of_fit", ()) if name not in row]
     found.attrs = {"source": f"npvi {__version__}", "likelihood": repr(last.likelihood_)}
     if per:

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from npvi.checks import SHARE, as_numbers, check_number
 
-__all__ = ["check_levels", "check_thresholds", "described", "exceed_name", "label_names", "surfaces"]
+__all__ = ["check_levels", "check_thresholds", "described", "exceed_name", "label_names", "surface_names", "surfaces"]
 
 #: nodes of the integral over a nugget
 _NODES = 40
@@ -54,6 +54,18 @@ def surfaces(
             raise ValueError("exceed is for responses that are numbers: a label exceeds nothing")
         found = _of_labels(dist, classes, quantiles)
     return found | {"reach_distance": dist.reach.distance, "prior_share": dist.reach.prior_share}
+
+
+def surface_names(quantiles: Sequence[float] = (), exceed: Sequence[float] = (), classes: Any = None) -> list[str]:
+    """What `surfaces` has, before there are predictions.
+
+    >>> surface_names([0.9], [2.0])
+    ['mean', 'std', 'q90', 'exceed_2', 'reach_distance', 'prior_share']
+    """
+    own = ["mean", "std", *map(_quantile_name, quantiles), *map(exceed_name, exceed)]
+    if classes is not None:
+        own = [*(label_names(classes) if len(classes) > 2 else own), "label", "probability"]
+    return [*own, "reach_distance", "prior_share"]
 
 
 def described(name: str, unit: str = "a new response") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from npvi.checks import as_numbers, check_count, random_state, refuse_masked
 from npvi.graph.checks import check_points
 from npvi.graph.places import number_places
+from npvi.kernels.inputs import EARTH_RADIUS
 
 __all__ = ["LeaveLocationOut", "SpatialBlockSplit"]
 
@@ -46,8 +48,10 @@ class SpatialBlockSplit(_OfPlaces):
         Number of folds.
     block_size : float or sequence of float, optional
         Side of a block in the units of the coordinates, or one side per column. By default about 10 blocks per fold.
+        For a GeoDataFrame in longitudes and latitudes it is in kilometres.
     columns : int, str or sequence of them, optional
-        The coordinates among the columns of X; all columns unless given. Names need a DataFrame.
+        The coordinates among the columns of X; all columns unless given, and of a GeoDataFrame its points. Names need a
+        DataFrame.
     random_state : int, RandomState or None
         Moves the grid of blocks and shuffles blocks of the same size. None starts the grid at the smallest coordinates.
 
@@ -131,8 +135,9 @@ class LeaveLocationOut(_OfPlaces):
         Number of folds, to which locations are dealt from the one with most rows down, each to the fold with fewest
         rows. By default each location is a fold of its own.
     columns : int, str or sequence of them
-        The coordinates among the columns of X. Names need a DataFrame. May be left out where there are one or two
-        columns: among more there may be covariates, and a year or a temperature is no part of a location.
+        The coordinates among the columns of X. Names need a DataFrame. May be left out for a GeoDataFrame, whose points
+        they are, and where there are one or two columns: among more there may be covariates, and a year or a
+        temperature is no part of a location.
 
     Examples
     --------
@@ -168,7 +173,7 @@ class LeaveLocationOut(_OfPlaces):
 
     def _locations(self, X: Any) -> NDArray[np.int64]:
         X = X if hasattr(X, "shape") and not isinstance(X, type) else as_numbers(X, "X")
-        if self.columns is None:
+        if self.columns is None and not _has_geometry(X):
             _check_few_columns(X)
         location = number_places(_coordinates(X, self.columns))
         found = int(location.max()) + 1
@@ -192,6 +197,8 @@ def _check_few_columns(X: Any) -> None:
 
 
 def _coordinates(X: Any, columns: Any) -> NDArray[np.float64]:
+    if columns is None and _has_geometry(X):
+        return _points_of(X)
     if columns is not None:
         try:
             chosen = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
@@ -207,6 +214,26 @@ def _coordinates(X: Any, columns: Any) -> NDArray[np.float64]:
             names = list(X.columns) if hasattr(X, "columns") else f"numbers from 0 to {X.shape[1] - 1}"
             raise ValueError(f"columns={columns!r} aren't all in X, whose columns are {names}") from error
     return check_points(X, "X")
+
+
+def _has_geometry(X: Any) -> bool:
+    """Whether it is a GeoDataFrame; nothing is imported to find out."""
+    geopandas = sys.modules.get("geopandas")
+    return geopandas is not None and isinstance(X, geopandas.GeoDataFrame)
+
+
+def _points_of(X: Any) -> NDArray[np.float64]:
+    """Points of a GeoDataFrame in the units of its system; longitudes and latitudes in kilometres, to the east and to
+    the north, as wide as they are at the middle latitude."""
+    if not np.all((X.geometry.geom_type == "Point") & ~X.geometry.is_empty):
+        raise ValueError(
+            "X must have a point in each row: X.set_geometry(X.representative_point()) makes some of polygons"
+        )
+    points = check_points(np.column_stack([X.geometry.x, X.geometry.y]), "X")
+    if X.crs is None or not X.crs.is_geographic:
+        return points
+    middle = np.deg2rad(0.5 * (points[:, 1].min() + points[:, 1].max()))
+    return np.deg2rad(points) * EARTH_RADIUS * np.array([np.cos(middle), 1.0])
 
 
 def _default_blocks(points: NDArray[np.float64], shift: NDArray[np.float64], n_splits: int) -> NDArray[np.int64]:

@@ -352,6 +352,23 @@ class BaseGP(NamedParts, Maps, Predicts, BaseEstimator):
     def _predictive(self, X: NDArray[np.float64], row: dict[str, NDArray]) -> Any:
         return predict(self.fitted_, X, row, getattr(self, "classes_", None), self.n_jobs)
 
+    def to_arviz(self, draws: int = 1000, seed: Any = None) -> Any:
+        """Draws of the posterior at the training rows, with log-likelihoods, for ArviZ (extra ``arviz``).
+
+        An ``InferenceData`` with posterior (f, hyper-parameters, coefficients of the mean), posterior_predictive,
+        log_likelihood and observed_data: `npvi.estimators.exporting.to_arviz`.
+
+        Parameters
+        ----------
+        draws : how many.
+        seed : of the draws.
+        """
+        check_is_fitted(self, "posterior_")
+        from npvi.estimators.exporting import to_arviz  # rarely needed
+
+        with threads(self.n_jobs):
+            return to_arviz(self, draws, seed)
+
     # -- saving -------------------------------------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:

@@ -14,35 +14,53 @@ if TYPE_CHECKING:
     from npvi import amortized, datasets, graph, kernels, likelihoods, maps, plot, posteriors
     from npvi.amortized import Recognizer, fit_network, fit_network_on_simulations, stream_posterior
     from npvi.diagnostics import Diagnosis, diagnose
-    from npvi.estimators import GPClassifier, GPRegressor, Pipeline, VaryingNoiseRegressor, fill, log_score_scorer
+    from npvi.estimators import (
+        GPClassifier,
+        GPRegressor,
+        Pipeline,
+        VaryingNoiseRegressor,
+        compare,
+        fill,
+        log_score_scorer,
+    )
     from npvi.inference.stochastic import SGD
     from npvi.io import load
     from npvi.likelihoods import Likelihood
-    from npvi.parameters import bounded, fixed, pc, positive
+    from npvi.parameters import bounded, fixed, half_normal, pc, positive
     from npvi.reporting import report
     from npvi.selection import GridResult, LeaveLocationOut, SpatialBlockSplit, grid_search
     from npvi.suggesting import Suggestion, suggest
+    from npvi.terms import AR1, Field, Group, Linear, Offset, RandomWalk, Smooth, Varying
 
 __version__ = "0.1.0"
 
 aliases.install()
 
 __all__ = [
+    "AR1",
     "SGD",
     "Diagnosis",
+    "Field",
     "GPClassifier",
     "GPRegressor",
     "GridResult",
+    "Group",
     "LeaveLocationOut",
     "Likelihood",
+    "Linear",
+    "Offset",
     "Pipeline",
+    "RandomWalk",
     "Recognizer",
+    "Smooth",
     "SpatialBlockSplit",
     "Suggestion",
+    "Varying",
     "VaryingNoiseRegressor",
     "amortized",
     "baselines",
     "bounded",
+    "compare",
     "datasets",
     "diagnose",
     "fill",
@@ -51,6 +69,7 @@ __all__ = [
     "fixed",
     "graph",
     "grid_search",
+    "half_normal",
     "kernels",
     "likelihoods",
     "load",
@@ -79,12 +98,22 @@ _HOMES = {
     "SpatialBlockSplit": "selection",
     "Suggestion": "suggesting",
     "VaryingNoiseRegressor": "estimators",
+    "Varying": "terms",
+    "Smooth": "terms",
+    "RandomWalk": "terms",
+    "Offset": "terms",
+    "Linear": "terms",
+    "Group": "terms",
+    "Field": "terms",
+    "AR1": "terms",
     "bounded": "parameters",
     "diagnose": "diagnostics",
     "fill": "estimators",
     "fit_network": "amortized",
     "fit_network_on_simulations": "amortized",
     "fixed": "parameters",
+    "half_normal": "parameters",
+    "compare": "estimators",
     "pc": "parameters",
     "grid_search": "selection",
     "load": "io",

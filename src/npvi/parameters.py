@@ -33,6 +33,7 @@ __all__ = [
     "check_positive",
     "check_size",
     "fixed",
+    "half_normal",
     "inside",
     "map_numbers",
     "numbers_in",
@@ -68,12 +69,12 @@ REAL_NUMBER = Interval()
 
 @dataclass(frozen=True)
 class PenalisedComplexity:
-    """A penalised-complexity prior of a positive number x, on the scale of log x: log density t − exp(t) + const with
-    t = exponent · log(x / mode).
+    """A penalised-complexity prior of a positive number x, on the scale of log x: log density
+    weight · (t − exp(t)) + const with t = exponent · log(x / mode).
 
     For a standard deviation, exponential with rate λ (x its square, the variance): exponent ½, mode λ⁻². For a length
     scale in one dimension, density ∝ x^{−3/2} exp(−λ x^{−½}): exponent −½, mode λ². (Simpson et al. 2017; Fuglstad et
-    al. 2019.)
+    al. 2019.) For a half-normal standard deviation of scale s (x its square): exponent 1, mode s², weight ½.
 
     >>> prior = PenalisedComplexity(0.5, 4.0)
     >>> float(prior.log_density(math.log(4.0))), round(prior.slope(math.log(4.0)), 3)  # the mode
@@ -82,16 +83,17 @@ class PenalisedComplexity:
 
     exponent: float
     mode: float
+    weight: float = 1.0
 
     def log_density(self, z: Any) -> Any:
         """At z = log x, a number or an array, up to a constant."""
         t = self.exponent * (z - math.log(self.mode))
-        return t - np.exp(np.minimum(t, 700.0))
+        return self.weight * (t - np.exp(np.minimum(t, 700.0)))
 
     def slope(self, z: float) -> float:
         """Its derivative."""
         t = self.exponent * (z - math.log(self.mode))
-        return self.exponent * (1.0 - math.exp(min(t, 700.0)))
+        return self.weight * self.exponent * (1.0 - math.exp(min(t, 700.0)))
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,27 @@ def pc(
     prior = (
         PenalisedComplexity(-0.5, limit * rate**2) if above is None else PenalisedComplexity(0.5, (limit / rate) ** 2)
     )
+    return Parameter(prior.mode if value is None else value, lower=0.0, prior=prior)
+
+
+def half_normal(scale: float, value: float | None = None) -> Parameter:
+    """A variance (or a nugget) whose *square root* has a half-normal prior, or a term's standard deviation that has.
+
+    Parameters
+    ----------
+    scale : of the normal distribution: the standard deviation is below it with probability .68.
+    value : where learning starts, of the variance; by default where the prior is highest.
+
+    Examples
+    --------
+    >>> import npvi
+    >>> npvi.kernels.Matern32(variance=npvi.half_normal(2.0)).variance.prior
+    PenalisedComplexity(exponent=1.0, mode=4.0, weight=0.5)
+    """
+    limit = check_number(scale, "scale", SCALE)
+    if value is not None:
+        check_number(value, "value", POSITIVE)
+    prior = PenalisedComplexity(1.0, limit**2, 0.5)
     return Parameter(prior.mode if value is None else value, lower=0.0, prior=prior)
 
 

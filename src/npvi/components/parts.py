@@ -225,7 +225,7 @@ class PartsPrecision:
     @cached_property
     def usable(self) -> bool:
         """Whether Λ is positive definite, as far as factors tell."""
-        if self._is_dense:
+        if self.is_dense:
             return self._dense is not None
         return (self._rest is None or self._rest.usable) and (self.parts.few is None or self._rough is not None)
 
@@ -242,7 +242,7 @@ class PartsPrecision:
     def solve(self, rhs: NDArray[np.float64], tolerance: float | None = None) -> NDArray[np.float64]:
         """x with ‖Λ x − rhs‖ ≤ tolerance·‖rhs‖, or as near as rounding lets it; rhs (size,) or many (size, R)."""
         tolerance = self.tolerance if tolerance is None else tolerance
-        if self._is_dense:
+        if self.is_dense:
             return self._dense.solve(rhs)
         if rhs.ndim == 2:
             return _solved(self.matvec, rhs, self.precondition, tolerance)
@@ -275,7 +275,7 @@ class PartsPrecision:
 
     def draws(self, rng: np.random.Generator, n: int, tolerance: float = 1e-4) -> Columns:
         """Draws of N(0, Λ⁻¹), shape (size, n): for w ≥ 0 Λ⁻¹(P^½ε + AᵀW^½ε')."""
-        if self._is_dense:
+        if self.is_dense:
             return self._dense.half_transpose(rng.standard_normal((self.parts.size, n)))
         found = [self._drawn(rng, len(some), tolerance) for some in _batches(n, self.parts.size)]
         return np.concatenate(found, axis=1)
@@ -294,7 +294,7 @@ class PartsPrecision:
 
     def determinant(self, rng: np.random.Generator, probes: int = _PROBES) -> LogDeterminant:
         """log |Λ|, by the parts' factors and what random vectors tell of the rest."""
-        if self._is_dense:
+        if self.is_dense:
             return LogDeterminant(self._dense.log_determinant(), 0.0)
         known = LogDeterminant(0.0, 0.0) if self._rest is None else self._rest.determinant(rng, probes)
         if self.parts.few is None:
@@ -308,7 +308,7 @@ class PartsPrecision:
         few numbers add is known without draws.
         """
         rng = np.random.default_rng(0) if rng is None else rng
-        if self._is_dense:
+        if self.is_dense:
             return self._by_root(self._dense.inverse_root)
         rest = self._rest
         predictor = np.zeros(len(self.site_precision))
@@ -317,7 +317,7 @@ class PartsPrecision:
             predictor, found_rows, found_numbers = rest.variances(rng, draws)
             rows, numbers = dict(zip(self.parts.apart, found_rows)), dict(zip(self.parts.apart, found_numbers))
         if self.parts.few is not None:
-            added = self._by_root(self._few_root)
+            added = self._by_root(self.few_root)
             predictor = predictor + added.predictor
             for j in range(len(self.parts.components)):
                 rows[j] = rows.get(j, 0.0) + added.parts[j]
@@ -328,18 +328,42 @@ class PartsPrecision:
     def moments(self, rng: np.random.Generator | None = None, draws: int = _DRAWS) -> list[Moments]:
         """The posterior covariance of each part, as derivatives in its hyper-parameters ask for it."""
         rng = np.random.default_rng(0) if rng is None else rng
-        if self._is_dense:
+        if self.is_dense:
             return [Moments(None, some) for some in self.parts.split(self._dense.inverse_root)]
         found: dict[int, Moments] = {}
         if self._rest is not None:
             found = dict(zip(self.parts.apart, self._rest.moments(rng, draws)))
-        for j, root in enumerate(self.parts.split(self._few_root)):
+        for j, root in enumerate(self.parts.split(self.few_root)):
             own = found.get(j, Moments(None, np.zeros((len(root), 0))))
             found[j] = Moments(own.factor, np.hstack([own.columns, root]))
         return [found[j] for j in range(len(self.parts.components))]
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether all is dense, and exact."""
+        return self.parts.size <= self.parts.dense
+
+    @property
+    def root(self) -> Columns:
+        """C with Λ⁻¹ = C Cᵀ, where all is dense."""
+        return self._dense.inverse_root
+
+    def apart(self) -> tuple[Sequence[Any], list[Any]]:
+        """The parts that aren't taken together, and a factor of each given all others."""
+        return (self._rest.parts.components, self._rest.alone) if self._rest is not None else ((), [])
+
+    def apart_slices(self) -> list[slice]:
+        """Where each of these is in `apart_draws`."""
+        return [] if self._rest is None else self._rest.parts.slices
+
+    def apart_draws(self, rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Draws of these, given those taken together, and the means of each given the others in the same draw."""
+        if self._rest is None:
+            return np.zeros((0, n), np.float32), np.zeros((0, n), np.float32)
+        return self._rest.draws_and_means(rng, n)
+
     @cached_property
-    def _few_root(self) -> Columns:
+    def few_root(self) -> Columns:
         """How z moves with the few numbers, shape (size, of these): their part of Λ⁻¹ is this times its transpose."""
         few = self.parts.few
         root = np.zeros((self.parts.size, 0 if few is None else few.size))
@@ -354,10 +378,6 @@ class PartsPrecision:
         return Variances(
             _squares(_total(seen)), [_squares(x) for x in seen], list(map(_squares, self.parts.split(root)))
         )
-
-    @property
-    def _is_dense(self) -> bool:
-        return self.parts.size <= self.parts.dense
 
     @cached_property
     def _dense(self) -> Any:
@@ -494,7 +514,7 @@ class _Apart:
     def variances(self, rng: np.random.Generator, draws: int) -> tuple[Vector, list[Vector], list[Vector]]:
         """Of the predictor, and of each part at rows and by its numbers."""
         parts = self.parts.components
-        alone = self._exact if self._exact is not None else self._alone
+        alone = self._exact if self._exact is not None else self.alone
         rows = [part.within_rows(factor) for part, factor in zip(parts, alone)]
         numbers = [factor.inverse_diagonal() for factor in alone]
         if self._exact is not None:
@@ -516,7 +536,7 @@ class _Apart:
             return [Moments(factor, np.zeros((len(factor.inverse_diagonal()), 0))) for factor in self._exact]
         batches = [means for _, means in self._given_others(rng, draws)]
         columns = [np.concatenate(some, axis=1) / np.sqrt(draws) for some in zip(*batches)]
-        return [Moments(factor, some) for factor, some in zip(self._alone, columns)]
+        return [Moments(factor, some) for factor, some in zip(self.alone, columns)]
 
     def draws(self, rng: np.random.Generator, n: int, tolerance: float) -> Columns:
         """Of N(0, Λ⁻¹)."""
@@ -529,21 +549,32 @@ class _Apart:
 
     def _given_others(self, rng: np.random.Generator, draws: int) -> Iterator[tuple[list[Columns], list[Columns]]]:
         """Draws of all parts, as rows see them, and means of each part given the others; some at a time."""
-        parts, w = self.parts.components, self.site_precision
+        parts = self.parts.components
         for some in _batches(draws, self.parts.size):
             z = self.draws(rng, len(some), _TOLERANCE)
             seen = [part.times(own) for part, own in zip(parts, self.parts.split(z))]
-            eta = _total(seen)
-            yield (
-                seen,
-                [
-                    -_alone(part, factor, w, part.transpose_times(self._weighted(eta - own)))
-                    for part, factor, own in zip(parts, self._alone, seen)
-                ],
-            )
+            yield seen, self._means_given_others(seen)
+
+    def _means_given_others(self, seen: list[Columns]) -> list[Columns]:
+        """Of each part, for values of all parts as rows see them."""
+        parts, w, eta = self.parts.components, self.site_precision, _total(seen)
+        return [
+            -_alone(part, factor, w, part.transpose_times(self._weighted(eta - own)))
+            for part, factor, own in zip(parts, self.alone, seen)
+        ]
+
+    def draws_and_means(self, rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Draws of N(0, Λ⁻¹), and the means of each part given the others, shape (size, n) each."""
+        draws, means = np.empty((2, self.parts.size, n), np.float32)
+        for some in _batches(n, self.parts.size):
+            z = self.draws(rng, len(some), _TOLERANCE)
+            seen = [part.times(own) for part, own in zip(self.parts.components, self.parts.split(z))]
+            draws[:, some] = z
+            means[:, some] = np.concatenate(self._means_given_others(seen))
+        return draws, means
 
     @cached_property
-    def _alone(self) -> list[Any]:
+    def alone(self) -> list[Any]:
         """Factors of each part's own P + AᵀWA."""
         if len(self.factors) == 1:
             return self.factors

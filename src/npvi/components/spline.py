@@ -13,7 +13,7 @@ from scipy.interpolate import BSpline
 
 from npvi.components.dense import Dense
 
-__all__ = ["Spline"]
+__all__ = ["CyclicSpline", "Spline"]
 
 Vector = NDArray[np.float64]
 
@@ -82,6 +82,15 @@ class Spline:
             values[outside] += slope * (x - inside)[outside, None]
         return values
 
+    def with_constant(self) -> Spline:
+        """The same functions without having been centred: k of them, a constant among their sums."""
+        return Spline(self.knots, np.eye(len(self.knots) - _DEGREE - 1), self.linear)
+
+    @property
+    def size(self) -> int:
+        """How many functions there are."""
+        return int(self.centred.shape[1])
+
     @cached_property
     def penalty(self) -> NDArray[np.float64]:
         """S with zᵀSz = ∫ f″², shape (k − 1, k − 1)."""
@@ -107,6 +116,60 @@ class Spline:
         """The component with P = smoothing · S, and a prior precision of the straight line's coefficient."""
         precision = smoothing * self.penalty
         return Dense(self.functions(x), precision + line_precision * np.outer(self.linear, self.linear))
+
+
+@dataclass(frozen=True)
+class CyclicSpline:
+    """Cubic B-splines on a circle, centred; the penalty is ∫ f″² as before, and only a constant would cost nothing.
+
+    Attributes
+    ----------
+    low, high : where the circle is closed.
+    centred : as of a `Spline`, for functions that are added up where they are the same on the circle.
+
+    Examples
+    --------
+    >>> spline = CyclicSpline.of(np.linspace(0.0, 350.0, 36), 8, (0.0, 360.0))
+    >>> ends = spline.functions(np.array([0.0, 360.0, 10.0, 370.0]))
+    >>> ends.shape, np.allclose(ends[0], ends[1]), np.allclose(ends[2], ends[3])
+    ((4, 7), True, True)
+    """
+
+    low: float
+    high: float
+    centred: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, x: Vector, k: int, period: tuple[float, float] | None = None) -> CyclicSpline:
+        """With k functions, for the rows of a covariate; the period is their range unless given."""
+        low, high = (float(x.min()), float(x.max())) if period is None else period
+        whole = cls(low, high, np.eye(k))
+        sums = whole.functions(x).sum(axis=0)
+        Q, _ = np.linalg.qr(sums[:, None], mode="complete")
+        return cls(low, high, Q[:, 1:])
+
+    def functions(self, x: Vector) -> NDArray[np.float64]:
+        """A, shape (rows, k − 1)."""
+        around = self.low + np.mod(x - self.low, self.high - self.low)
+        return np.asarray(_values(around, self._knots) @ self._folded, dtype=np.float64)
+
+    @cached_property
+    def penalty(self) -> NDArray[np.float64]:
+        """S with zᵀSz = ∫ f″² once around, shape (k − 1, k − 1)."""
+        straight = Spline(self._knots, self._folded, np.zeros(self.centred.shape[1]))
+        return straight.penalty
+
+    @property
+    def _knots(self) -> Vector:
+        k = len(self.centred)
+        step = (self.high - self.low) / k
+        return self.low + step * np.arange(-_DEGREE, k + _DEGREE + 1)
+
+    @property
+    def _folded(self) -> NDArray[np.float64]:
+        """Coefficients of the functions on the line, of which the last are the first on the circle."""
+        k = len(self.centred)
+        return self.centred[np.arange(k + _DEGREE) % k]
 
 
 def _values(x: Vector, knots: Vector) -> NDArray[np.float64]:

@@ -5,9 +5,20 @@ from __future__ import annotations
 from npvi.estimators.base import BaseGP
 from npvi.estimators.classifier import GPClassifier
 from npvi.estimators.filling import fill
+from npvi.estimators.leaving_one_out import Comparison, compare
 from npvi.estimators.pipeline import Pipeline
 from npvi.estimators.regressor import GPRegressor
 from npvi.estimators.scorer import log_score_scorer
 from npvi.estimators.varying_noise import VaryingNoiseRegressor
 
-__all__ = ["BaseGP", "GPClassifier", "GPRegressor", "Pipeline", "VaryingNoiseRegressor", "fill", "log_score_scorer"]
+__all__ = [
+    "BaseGP",
+    "Comparison",
+    "GPClassifier",
+    "GPRegressor",
+    "Pipeline",
+    "VaryingNoiseRegressor",
+    "compare",
+    "fill",
+    "log_score_scorer",
+]

@@ -75,6 +75,9 @@ class BaseGP(NamedParts, Maps, Predicts, BaseEstimator):
         random_state=None,
         n_jobs=None,
         verbose=0,
+        terms=None,
+        formula=None,
+        link=None,
     ):
         self.likelihood = likelihood
         self.kernel = kernel
@@ -101,6 +104,9 @@ class BaseGP(NamedParts, Maps, Predicts, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.terms = terms
+        self.formula = formula
+        self.link = link
 
     # -- fitting ------------------------------------------------------------------------------------------------------
 
@@ -131,6 +137,11 @@ class BaseGP(NamedParts, Maps, Predicts, BaseEstimator):
         -------
         self
         """
+        for name in ("terms", "formula", "link"):
+            if getattr(self, name, None) is not None:
+                raise ValueError(
+                    f"{name} is for GPRegressor: of two labels, GPRegressor('bernoulli', {name}=…) has them"
+                )
         with interrupts_remembered():
             self._fit(X, y, sample_weight, per_row(exposure, trials, noise_variance, censored))
         warn_about_sums(self.fitted_, getattr(self, "classes_", None))

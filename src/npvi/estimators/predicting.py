@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -15,8 +14,9 @@ from npvi.checks import LARGEST, as_numbers, check_finite, check_flag
 from npvi.estimators import validation
 from npvi.likelihoods import Likelihood
 from npvi.predictive import Predictive
+from npvi.runtime.warn import warn
 
-__all__ = ["ROW", "Predicts", "PredictsNumbers", "forgotten", "per_row", "r_squared"]
+__all__ = ["ROW", "Predicts", "PredictsNumbers", "forgotten", "per_row", "r_squared", "warn_forgotten"]
 
 ROW = ("exposure", "trials", "noise_variance", "censored")
 """What there may be per row besides the response."""
@@ -38,6 +38,15 @@ def forgotten(model: Any, given: Mapping[str, Any]) -> list[str]:
     """What a model was fitted with, and responses at new rows depend on, but isn't given there."""
     fitted = getattr(model, "_row_of_fit", ())
     return [name for name in _WITHOUT if name in fitted and given.get(name) is None]
+
+
+def warn_forgotten(model: Any, given: Mapping[str, Any]) -> None:
+    """Warn where it isn't given."""
+    for name in forgotten(model, given):
+        warn(
+            f"the model was fitted with {name}, and none is given here: {_WITHOUT[name]}. Give {name}=…, or "
+            f"{name}=1.0 if that is what you want"
+        )
 
 
 def r_squared(y: Any, mean: NDArray[np.float64], sample_weight: Any) -> float:
@@ -90,13 +99,7 @@ class Predicts:
         check_is_fitted(self, "posterior_")
         X = validation.check_inputs(self, X, reset=False)
         given = per_row(exposure, trials, noise_variance, censored)
-        for name in forgotten(self, given):
-            warnings.warn(
-                f"the model was fitted with {name}, and none is given here: {_WITHOUT[name]}. Give {name}=…, or "
-                f"{name}=1.0 if that is what you want",
-                UserWarning,
-                stacklevel=2,
-            )
+        warn_forgotten(self, given)
         row = self.likelihood_.check_row(given, len(X))
         return self._predictive(X, row)
 

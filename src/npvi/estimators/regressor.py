@@ -7,14 +7,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from npvi.checks import as_numbers
-from npvi.estimators.base import BaseGP
 from npvi.estimators.mapping import MapsNumbers
 from npvi.estimators.predicting import PredictsNumbers
+from npvi.estimators.summed import WithTerms
 
 __all__ = ["GPRegressor"]
 
 
-class GPRegressor(MapsNumbers, PredictsNumbers, BaseGP):
+class GPRegressor(MapsNumbers, WithTerms, PredictsNumbers):
     """Gaussian process for responses with any noise, by variational inference over nearest neighbours.
 
     Parameters
@@ -98,6 +98,14 @@ class GPRegressor(MapsNumbers, PredictsNumbers, BaseGP):
         Threads; None means all cores.
     verbose : int
         1 prints a line per step.
+    terms : list of terms or None
+        What the predictor is a sum of, instead of one surface: ``[npvi.Field("lon", "lat"), npvi.Smooth("depth"),
+        npvi.Group("observer"), npvi.Linear("forest"), npvi.Offset("log(hours)")]``. `kernel`, `coords` and `mean` are
+        then the terms' to say. A constant is among them unless ``npvi.Linear(intercept=False)`` says otherwise.
+    formula : str or None
+        The same as a text: ``"count ~ forest + s(depth) + (1|observer) + gp(lon, lat) + offset(log(hours))"``.
+    link : str or None
+        With `terms` or a `formula`, the link of a likelihood that is only named; "exp" for counts unless given.
 
     Attributes
     ----------

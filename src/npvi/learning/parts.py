@@ -9,7 +9,8 @@ becomes flat; so what has become small is tried at its end too, and a group that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -321,16 +322,22 @@ class PartsObjective:
     data : with the likelihood that learning starts from.
     offset : of the predictor, shape (rows,).
     dense : up to so many numbers in all everything is dense, and exact.
+    same : full names of parameters that are another one's, and whose.
     """
 
     def __init__(
-        self, models: Sequence[PartModel], data: Data, offset: Vector | None = None, dense: int | None = None
+        self,
+        models: Sequence[PartModel],
+        data: Data,
+        offset: Vector | None = None,
+        dense: int | None = None,
+        same: Mapping[str, str] | None = None,
     ) -> None:
-        self.models, self.offset = tuple(models), offset
+        self.models, self.offset, self.same = tuple(models), offset, dict(same or {})
         self._dense = {} if dense is None else {"dense": dense}
         likelihood, said = unwrapped(data.likelihood, "likelihood")
         self.data = replace(data, likelihood=likelihood)
-        self.space = _space(self.models, likelihood, said)
+        self.space = _space(self.models, likelihood, said, self.same)
         self._start: Start | None = None
         self._best = -np.inf
 
@@ -352,14 +359,20 @@ class PartsObjective:
         means = fit.stack.split(posterior.mean)
         for model, component, mean, own in zip(self.models, fit.stack.components, means, moments):
             functions = np.column_stack([mean, own.columns])
-            slopes = model.gradient(component, _of(model.name, values), functions, own.factor)
+            slopes = model.gradient(component, self._of(model.name, values), functions, own.factor)
             gradient |= {f"{model.name}__{name}": slope for name, slope in slopes.items()}
+        for name, other in self.same.items():
+            gradient[other] = np.add(gradient[other], gradient.pop(name))
         return fit.elbo, gradient
+
+    def _of(self, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of one part, by its own names."""
+        return _of(name, {**values, **{alias: values[other] for alias, other in self.same.items()}})
 
     def fit(self, values: Mapping[str, Any], without: Collection[str] = ()) -> tuple[Fit, Data]:
         """The best Gaussian for some values, perhaps without some parts."""
         chosen = [model for model in self.models if model.name not in without]
-        components = [model.component(_of(model.name, values)) for model in chosen]
+        components = [model.component(self._of(model.name, values)) for model in chosen]
         parts = Parts(components, self.offset, **self._dense)
         data = replace(self.data, likelihood=with_values(self.data.likelihood, _of("likelihood", values)))
         family: Any = AllOfParts(parts)
@@ -399,6 +412,10 @@ class PartsObjective:
         return z, at_end
 
 
+def _say_nothing(**numbers: Any) -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class LearnedParts:
     """What was learned.
@@ -407,6 +424,7 @@ class LearnedParts:
     ----------
     values : by full name, such as ``observer__sd``, ``likelihood__variance``; numbers or lists.
     fit : the best Gaussian with them; its stack has the components of `names`.
+    data : the observations, with the likelihood that was learned.
     names : of the parts that are left.
     dropped : parts that say nothing, because there is no variation between their levels.
     at_bound : names of parameters at the end of what they may be.
@@ -414,16 +432,21 @@ class LearnedParts:
     gradient : of it, in the logarithm of each parameter (in the log-odds of where it is between its ends where it has
         two), by name; an array of all its entries.
     evaluations : of the bound, on the way.
+    objective : what was climbed.
+    z : where it ended, in the coordinates of ``objective.space``.
     """
 
     values: dict[str, Any]
     fit: Fit
+    data: Data
     names: tuple[str, ...]
     dropped: tuple[str, ...]
     at_bound: tuple[str, ...]
     value: float
     gradient: dict[str, Vector]
     evaluations: int
+    objective: PartsObjective
+    z: Vector
 
 
 def learn_parts(
@@ -432,6 +455,8 @@ def learn_parts(
     offset: Vector | None = None,
     max_evaluations: int = 100,
     dense: int | None = None,
+    same: Mapping[str, str] | None = None,
+    report: Callable[..., None] = _say_nothing,
 ) -> LearnedParts:
     """The parameters of all parts, and of the likelihood, with the largest bound (+ log prior).
 
@@ -442,6 +467,8 @@ def learn_parts(
     offset : what is added to the predictor of each row, shape (rows,).
     max_evaluations : of the bound, in a climb.
     dense : up to so many numbers in all everything is dense, and exact.
+    same : full names of parameters that are another one's, and whose.
+    report : is told the number of evaluations and the bound after each.
 
     Examples
     --------
@@ -454,15 +481,19 @@ def learn_parts(
     >>> round(sd**2, 2), round(variance, 2)  # means 2, 7, 4, 9: their variance, 29/3, less 1/3
     (9.33, 1.0)
     """
-    objective = PartsObjective(models, data, offset, dense)
+    objective = PartsObjective(models, data, offset, dense, same)
     space = objective.space
     begin = space.vector()
     fit, _ = objective.fit(space.named(begin))  # what can't be fitted at all says so here
     noise, enough = _EXACT if fit.stack.size <= fit.stack.dense else _DRAWN
 
+    count = itertools.count(1)
+
     def function(z: Vector) -> tuple[float, Vector]:
         try:
-            return objective.on_vector(z)
+            found = objective.on_vector(z)
+            report(evaluation=next(count), bound=found[0])
+            return found
         except (NotPositiveDefiniteError, FloatingPointError, np.linalg.LinAlgError):
             return -np.inf, np.zeros(len(z))
 
@@ -491,12 +522,13 @@ def learn_parts(
     if len(gone) == len(objective.models):
         gone = gone[1:]  # a predictor is made of something
     values = space.named(found.z)
-    fit, _ = objective.fit(values, without=gone)
+    fit, learned_data = objective.fit(values, without=gone)
     names = tuple(model.name for model in objective.models if model.name not in gone)
     coordinates = [c.name for c in space.coordinates]
     gradient = {name: found.gradient[[c == name for c in coordinates]] for name in coordinates}
     at_bound = tuple(space.at_bound(found.z))
-    return LearnedParts(values, fit, names, tuple(gone), at_bound, found.value, gradient, evaluations)
+    where = (found.value, gradient, evaluations, objective, found.z)
+    return LearnedParts(values, fit, learned_data, names, tuple(gone), at_bound, *where)
 
 
 def _nearer(z: Vector, end: Vector, begin: Vector) -> bool:
@@ -510,12 +542,15 @@ def _of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {full[len(name) + 2 :]: value for full, value in values.items() if full.startswith(name + "__")}
 
 
-def _space(models: Sequence[PartModel], likelihood: Likelihood, said: Mapping[str, Parameter]) -> SearchSpace:
+def _space(
+    models: Sequence[PartModel], likelihood: Likelihood, said: Mapping[str, Parameter], same: Mapping[str, str]
+) -> SearchSpace:
     """All parameters as one vector."""
     names = [model.name for model in models]
     if len(set(names)) < len(names) or "likelihood" in names:
         raise ValueError(f"models must have names of their own, and not 'likelihood'; got {names}: change some")
     sought = {f"{model.name}__{name}": one for model in models for name, one in model.sought.items()}
+    sought = {name: one for name, one in sought.items() if name not in same}
     for name, interval in learnable(likelihood, "likelihood").items():
         start = getattr(likelihood, name.removeprefix("likelihood__"))
         low, high = likelihood.limits.get(name.removeprefix("likelihood__"), (-np.inf, np.inf))

@@ -158,8 +158,9 @@ def weak_priors(model: Model, X: NDArray, y: Vector, unit: float) -> dict[str, l
     >>> from npvi.kernels import RBF
     >>> from npvi.likelihoods import Poisson
     >>> found = weak_priors(Model(RBF(), 0.1, Poisson()), np.array([[0.0], [4.0]]), np.ones(2), 1.0)
-    >>> found["kernel__length_scale"], found["kernel__variance"]
-    ([PenalisedComplexity(exponent=-0.5, mode=1.0)], [PenalisedComplexity(exponent=0.5, mode=1.0)])
+    >>> found["kernel__length_scale"], found["kernel__variance"]  # doctest: +NORMALIZE_WHITESPACE
+    ([PenalisedComplexity(exponent=-0.5, mode=1.0, weight=1.0)],
+     [PenalisedComplexity(exponent=0.5, mode=1.0, weight=1.0)])
     """
     found: dict[str, list[Any]] = {f"likelihood__{k}": priors for k, priors in model.likelihood.unseen(y).items()}
     for part in model.kernel.parts(X):

@@ -7,25 +7,41 @@ from npvi.model.leaving_out import in_rows, latent_left_out
 from npvi.model.linear_part import LinearPart
 from npvi.model.predicting import Latent, latent_at, predict, predict_alone
 from npvi.model.spec import Spec, check_settings, plain_parts, spec_of
+from npvi.model.summed import (
+    FittedTerms,
+    TermsSpec,
+    columns_of,
+    fit_terms,
+    predict_terms,
+    standard_errors,
+    update_terms,
+)
 from npvi.model.updating import update
 
 __all__ = [
     "Fitted",
+    "FittedTerms",
     "Hyper",
     "Interrupted",
     "Latent",
     "LinearPart",
     "ScaleWarning",
     "Spec",
+    "TermsSpec",
     "check_settings",
+    "columns_of",
     "fit",
+    "fit_terms",
     "in_rows",
     "latent_at",
     "latent_left_out",
     "plain_parts",
     "predict",
     "predict_alone",
+    "predict_terms",
     "spec_of",
+    "standard_errors",
     "update",
+    "update_terms",
     "warn_about_sums",
 ]

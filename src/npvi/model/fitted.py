@@ -22,7 +22,7 @@ from npvi.posteriors import Posterior
 from npvi.predictive import CategoricalPredictive
 from npvi.runtime.warn import warn
 
-__all__ = ["Fitted", "Hyper", "Interrupted", "warn_about_sums"]
+__all__ = ["Fitted", "Hyper", "Interrupted", "sums_of", "warn_about_sums"]
 
 Vector = NDArray[np.float64]
 
@@ -177,31 +177,7 @@ class Fitted:
         >>> sums["sum_seen"], bool(abs(sums["sum_expected"] - 60.0) < 1.0)
         (60.0, True)
         """
-        data = self.data
-        mean, variance = self._marginals()
-        weight = np.ones(len(data.y)) if data.weight is None else data.weight
-        if isinstance(data.likelihood, Softmax):
-            labels = np.arange(data.likelihood.n_classes)
-            expected = CategoricalPredictive(labels, mean, variance).probabilities
-            seen, spread = data.y[:, None] == labels, expected * (1.0 - expected)
-        else:
-            kept = (weight > 0.0) & np.equal(data.row.get("censored", np.zeros(len(weight))), 0.0)
-            if not kept.any():
-                return {}
-            row = {name: values[kept] for name, values in data.row.items() if name != "censored"}
-            weight, seen = weight[kept], data.y[kept]
-            try:
-                expected = predictive_moments(data.likelihood, mean[kept], variance[kept], row)[0]
-                centre, spread = conditional_moments(data.likelihood, mean[kept], row)
-            except NotImplementedError:  # a user's own class without moments
-                return {}
-            with np.errstate(over="ignore"):
-                spread = np.maximum(spread, (seen - centre) ** 2)
-            if data.likelihood.support.discrete:
-                spread = np.maximum(spread, np.minimum(expected, 1e300))
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = (weight @ seen, weight @ expected, np.sqrt(weight**2 @ spread))
-        return {name: values.tolist() for name, values in zip(("sum_seen", "sum_expected", "sum_error"), sums)}
+        return sums_of(self.data, *self._marginals())
 
     def _marginals(self) -> tuple[Vector, Vector]:
         """Means and variances of f at the training rows, what not knowing the mean's coefficients adds included."""
@@ -211,6 +187,33 @@ class Fitted:
             adds.append(np.einsum("ip,pq,iq->i", along, trend.covariance, along))
         added = np.stack(adds, axis=1) if posterior.mean.ndim > 1 else adds[0]
         return posterior.mean, posterior.variance + added
+
+
+def sums_of(data: Data, mean: Vector, variance: Vector) -> dict[str, Any]:
+    """`Fitted.sums`, for means and variances of f at the rows."""
+    weight = np.ones(len(data.y)) if data.weight is None else data.weight
+    if isinstance(data.likelihood, Softmax):
+        labels = np.arange(data.likelihood.n_classes)
+        expected = CategoricalPredictive(labels, mean, variance).probabilities
+        seen, spread = data.y[:, None] == labels, expected * (1.0 - expected)
+    else:
+        kept = (weight > 0.0) & np.equal(data.row.get("censored", np.zeros(len(weight))), 0.0)
+        if not kept.any():
+            return {}
+        row = {name: values[kept] for name, values in data.row.items() if name != "censored"}
+        weight, seen = weight[kept], data.y[kept]
+        try:
+            expected = predictive_moments(data.likelihood, mean[kept], variance[kept], row)[0]
+            centre, spread = conditional_moments(data.likelihood, mean[kept], row)
+        except NotImplementedError:  # a user's own class without moments
+            return {}
+        with np.errstate(over="ignore"):
+            spread = np.maximum(spread, (seen - centre) ** 2)
+        if data.likelihood.support.discrete:
+            spread = np.maximum(spread, np.minimum(expected, 1e300))
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = (weight @ seen, weight @ expected, np.sqrt(weight**2 @ spread))
+    return {name: values.tolist() for name, values in zip(("sum_seen", "sum_expected", "sum_error"), sums)}
 
 
 class Interrupted(KeyboardInterrupt):

@@ -21,7 +21,7 @@ from npvi.model.fitted import Fitted, Hyper
 from npvi.model.inferring import Task, UnusablePosteriorError, fitted_at
 from npvi.runtime import progress
 
-__all__ = ["settle"]
+__all__ = ["learned_table", "settle"]
 
 #: rows up to which they are integrated over, unless that is asked for or ruled out; and where f can be integrated out
 #: first, so that an evaluation takes next to no time
@@ -69,10 +69,10 @@ def _integrated(fitted: Fitted, task: Task, learned: Learned) -> Fitted:
             if fitted.companion is None:  # how likely this smoothness is, beside the first
                 share = float(expit(beside.cloud.log_integral - found.cloud.log_integral))
             if share > _RIVAL:
-                around = Hyper(_at_nodes(other, task, beside), beside.weights, _table(beside, beside, 0.0))
+                around = Hyper(_at_nodes(other, task, beside), beside.weights, learned_table(beside, beside, 0.0))
                 other = replace(other, companion=None, companion_weight=0.0, hyper=around)
                 fitted = replace(fitted, companion=other, companion_weight=share)
-    fitted = replace(fitted, hyper=Hyper(models, found.weights, _table(found, beside, share)))
+    fitted = replace(fitted, hyper=Hyper(models, found.weights, learned_table(found, beside, share)))
     return _with_info(fitted, {"done": "integrate", "models": len(fitted.shares()), "evaluations": evaluations})
 
 
@@ -158,7 +158,7 @@ def _quantile(values: NDArray[np.float64], weights: NDArray[np.float64], q: floa
     return float(np.interp(q, middles, values[rank]))
 
 
-def _table(found: Integration, beside: Integration, share: float) -> list[dict[str, Any]]:
+def learned_table(found: Integration, beside: Integration, share: float) -> list[dict[str, Any]]:
     """What is known of each number, with two smoothnesses mixed."""
     space, top = found.space, found.space.vector()
     z = np.vstack([found.cloud.z, beside.cloud.z])

@@ -93,6 +93,8 @@ class Predictive:
     ) -> None:
         self.likelihood = likelihood
         self.joint = joint
+        #: the table that was predicted, where a model with terms has one
+        self.table: object = None
         self.latent_mean: Array = as_numbers(latent_mean, "latent_mean")
         self.latent_var: Array = as_numbers(latent_var, "latent_var")
         if self.latent_mean.ndim != 1 or self.latent_mean.shape != self.latent_var.shape:

@@ -1,0 +1,470 @@
+"""A model whose predictor is a sum of terms: fitted, extended, asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from npvi.components.prediction import PartsPrediction, Seen
+from npvi.inference import Data
+from npvi.inference.cavity import without_own
+from npvi.inference.families.parts import PartsPosterior
+from npvi.learning.integration import integrate
+from npvi.learning.parts import LearnedParts, PartsObjective, learn_parts
+from npvi.learning.space import SearchSpace, unwrapped
+from npvi.likelihoods import Likelihood
+from npvi.model.fitted import Hyper, sums_of
+from npvi.model.hyper import learned_table
+from npvi.model.linear_part import constant_precision
+from npvi.predictive import MixturePredictive, Predictive
+from npvi.predictive.reach import Reach, reach_of
+from npvi.priors import NotPositiveDefiniteError
+from npvi.runtime import progress
+from npvi.runtime.parallel import threads
+from npvi.runtime.warn import warn
+from npvi.terms import Design, Linear, Term
+from npvi.terms.base import Setting, TermPart
+from npvi.terms.field import FieldPart
+from npvi.terms.linear import LinearPart
+
+__all__ = ["FittedTerms", "TermsSpec", "fit_terms", "predict_terms", "update_terms"]
+
+Vector = NDArray[np.float64]
+
+#: rows up to which hyper-parameters are integrated over, where all is dense besides, and most of these
+_ROWS, _MOST_NUMBERS = 2500, 12
+#: steps with which second derivatives are found, on the scale of learning
+_STEP = 0.05
+#: rows of a prediction that are handled at a time
+_TOGETHER = 2**16
+
+
+@dataclass(frozen=True)
+class TermsSpec:
+    """Everything that defines a model made of terms.
+
+    Attributes
+    ----------
+    terms : what the predictor is a sum of.
+    likelihood : of the responses, where learning starts; with `npvi.fixed` and the like inside.
+    learn : whether numbers are learned.
+    coefficient_scale, hyperprior, hyper : as in `npvi.GPRegressor`.
+    """
+
+    terms: tuple[Term, ...]
+    likelihood: Likelihood
+    learn: bool = True
+    coefficient_scale: Any = "weak"
+    hyperprior: str | None = "weak"
+    hyper: str = "auto"
+
+    #: as of a `Spec`
+    method: ClassVar[str] = "full"
+
+
+class _Numbers:
+    """What a sum of terms has of a model of one surface: a likelihood. Of the rest each part has its own."""
+
+    def __init__(self, likelihood: Likelihood) -> None:
+        self.likelihood = likelihood
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a model with terms has no {name} of its own: see summary() and parts_")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTerms:
+    """A fitted sum of terms. Nothing in it changes.
+
+    Attributes
+    ----------
+    spec : what was said.
+    table : the columns that terms use, a row for each observation.
+    design : the terms, made for this table.
+    values : of all parameters by full name, ``part__parameter`` and ``likelihood__parameter``.
+    names : of the parts that are left; others were found to say nothing.
+    posterior : of the numbers of these parts.
+    data : the observations, with the likelihood that was learned.
+    elbo, n_iter, info : the bound, and how it went.
+    space : of what was learned, and where it ended.
+    z : where that is.
+    hyper : models at other hyper-parameters, which predict in its place.
+    """
+
+    spec: TermsSpec
+    table: pd.DataFrame
+    design: Design
+    values: dict[str, Any]
+    names: tuple[str, ...]
+    posterior: PartsPosterior
+    data: Data
+    elbo: float
+    n_iter: int
+    info: dict[str, Any]
+    space: SearchSpace | None = None
+    hyper: Hyper | None = None
+    errors: dict[str, Any] = field(default_factory=dict)
+
+    #: not of several labels, and no model of another smoothness beside it
+    several = False
+    companion = None
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """With its numbers."""
+        return self.data.likelihood
+
+    @property
+    def model(self) -> Any:
+        """What estimators ask for: the likelihood."""
+        return _Numbers(self.likelihood)
+
+    @property
+    def parts(self) -> list[TermPart]:
+        """Those that are left."""
+        return [part for part in self.design.parts if part.name in self.names]
+
+    @cached_property
+    def prediction(self) -> PartsPrediction:
+        """What all predictions have in common."""
+        return PartsPrediction(self.posterior.precision, self.posterior.mean)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "prediction"}
+
+    @property
+    def predictor(self) -> Vector:
+        """The mean of η at the rows of the data."""
+        return self.posterior.precision.parts.seen(self.posterior.mean)
+
+    def shares(self) -> list[tuple[FittedTerms, float]]:
+        """The models that have a say in predictions, and the share of each."""
+        if self.hyper is None:
+            return [(self, 1.0)]
+        return list(zip(self.hyper.models, self.hyper.weights.tolist()))
+
+    def cavities(self) -> tuple[Vector, Vector]:
+        """Mean and variance of η at each row of the data given all observations but its own."""
+        parts, posterior = self.posterior.precision.parts, self.posterior
+        given = (self.predictor, posterior.variance, posterior.site_precision, parts.marginal_precision)
+        return without_own(self.data, *given)
+
+
+def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None = None) -> FittedTerms:
+    """The model with its numbers, learned or given, and its posterior.
+
+    Parameters
+    ----------
+    spec : what is fitted.
+    table : columns that the terms use.
+    data : the responses, with the likelihood that learning starts from.
+    rows : how many rows say what knots and units are, if others came later.
+
+    Examples
+    --------
+    >>> from npvi.likelihoods import Gaussian
+    >>> from npvi.terms import Group
+    >>> table = pd.DataFrame({"site": list("aaabbbcccddd")})
+    >>> y = np.array([1.0, 2.0, 3.0, 6.0, 7.0, 8.0, 3.0, 4.0, 5.0, 8.0, 9.0, 10.0])
+    >>> spec = TermsSpec((Group("site"),), Gaussian(3.0), hyperprior=None, coefficient_scale=None, hyper="plug-in")
+    >>> fitted = fit_terms(spec, table, Data(Gaussian(3.0), y))
+    >>> round(fitted.values["1|site__sd"] ** 2, 2), round(fitted.values["likelihood__variance"], 2)
+    (9.33, 1.0)
+    """
+    design = _designed(spec, table, data, rows)
+    if spec.learn:
+        learned = learn_parts(
+            design.parts, data, design.offset, same=design.same, report=lambda **of: progress.report("learn", **of)
+        )
+        objective, values, names, space = learned.objective, learned.values, learned.names, _at(learned)
+        info = _learning_info(learned)
+        fit, data = learned.fit, learned.data
+    else:
+        objective = PartsObjective(design.parts, data, design.offset, same=design.same)
+        values, names, space, info = objective.space.named(objective.space.vector()), design.names, None, {}
+        fit, data = objective.fit(values)
+    volume = sum(part.log_volume for part in design.parts if isinstance(part, LinearPart))
+    posterior: Any = fit.posterior
+    about = {**fit.info, **info, **sums_of(data, fit.stack.seen(posterior.mean), posterior.variance)}
+    fitted = FittedTerms(
+        spec, table, design, values, names, posterior, data, fit.elbo - volume, max(1, fit.info["n_iter"]), about, space
+    )
+    if not fit.info["converged"]:
+        warn(
+            f"fit did not converge in {fit.info['n_iter']} iterations: look at fit_info_, and try a likelihood with "
+            "heavier tails, or fewer terms"
+        )
+    return _settled(fitted, objective) if spec.learn else fitted
+
+
+def _designed(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None = None) -> Design:
+    likelihood, _ = unwrapped(data.likelihood, "likelihood")
+    plain = replace(data, likelihood=likelihood)
+    setting = Setting(
+        len(table) if rows is None else rows, plain.latent_unit, spec.hyperprior == "weak", spec.coefficient_scale
+    )
+    return Design(spec.terms, table, setting, constant_precision(plain))
+
+
+def _at(learned: LearnedParts) -> SearchSpace:
+    """What was learned, with its values."""
+    space = learned.objective.space
+    named = {name: np.asarray(value, dtype=np.float64) for name, value in space.named(learned.z).items()}
+    moved = object.__new__(SearchSpace)
+    moved.values, moved.coordinates = named, space.coordinates
+    return moved
+
+
+def _learning_info(learned: LearnedParts) -> dict[str, Any]:
+    slopes = [float(np.abs(slope).max()) for slope in learned.gradient.values()]
+    about = {
+        "evaluations": learned.evaluations,
+        "largest_slope": max(slopes, default=0.0),
+        "dropped": list(learned.dropped),
+        "at_bound": list(learned.at_bound),
+    }
+    return {"learning": about, "at_bound": list(learned.at_bound)}
+
+
+class _Given(dict):  # type: ignore[type-arg]
+    """Values of parameters, as a model that can be had at others."""
+
+    def at(self, values: Mapping[str, Any]) -> _Given:
+        return _Given(values)
+
+
+def _settled(fitted: FittedTerms, objective: PartsObjective) -> FittedTerms:
+    """The model integrated over its hyper-parameters where that is wanted, or with what is known of each of them."""
+    spec, space = fitted.spec, fitted.space
+    assert space is not None
+    exact = fitted.posterior.precision.is_dense
+    why = ""
+    if spec.hyper == "plug-in":
+        why = "asked for"
+    elif not len(space):
+        why = "nothing was learned"
+    elif spec.hyper == "auto" and not (exact and len(fitted.data.y) <= _ROWS and len(space) <= _MOST_NUMBERS):
+        why = f"more than {_ROWS} rows, or many levels and places; hyper='integrate' does it all the same"
+    if not why:
+        highest = np.full(len(space), np.inf)
+        try:
+            found = integrate(objective, _Given(fitted.values), space, [], len(fitted.data.y), highest)  # type: ignore[arg-type]
+        except np.linalg.LinAlgError:
+            found = None
+        if found is not None and found.settled:
+            nodes = []
+            for number, values in enumerate(found.models):
+                progress.report("hyper", model=number + 1, of=len(found.models))
+                nodes.append(_with_values(fitted, objective, dict(values)))  # type: ignore[call-overload]
+            table = learned_table(found, found, 0.0)
+            info = {"done": "integrate", "models": len(nodes), "evaluations": found.evaluations}
+            return replace(fitted, hyper=Hyper(nodes, found.weights, table), info={**fitted.info, "hyper": info})
+        why = "their posterior could not be followed"
+    return replace(fitted, info={**fitted.info, "hyper": {"done": "plug-in", "why": why}})
+
+
+def _with_values(fitted: FittedTerms, objective: PartsObjective, values: dict[str, Any]) -> FittedTerms:
+    """The same model at other hyper-parameters."""
+    gone = [part.name for part in fitted.design.parts if part.name not in fitted.names]
+    fit, data = objective.fit(values, without=gone)
+    posterior: Any = fit.posterior
+    return replace(fitted, values=values, posterior=posterior, data=data, elbo=fit.elbo, info={}, hyper=None)
+
+
+def standard_errors(fitted: FittedTerms) -> Vector:
+    """Of what was learned, on the scale of learning, from second derivatives of the bound."""
+    space = fitted.space
+    assert space is not None
+    likelihood = fitted.spec.likelihood
+    objective = PartsObjective(
+        fitted.design.parts, replace(fitted.data, likelihood=likelihood), fitted.design.offset, same=fitted.design.same
+    )
+    top = space.vector()
+    curvature = np.zeros((len(top), len(top)))
+    for i, step in enumerate(_STEP * np.eye(len(top))):
+        ends = [np.clip(top + sign * step, space.low, space.high) for sign in (1.0, -1.0)]
+        try:
+            slopes = [objective.on_vector(z)[1] for z in ends]
+        except NotPositiveDefiniteError:
+            continue
+        apart = ends[0][i] - ends[1][i]
+        curvature[i] = (slopes[1] - slopes[0]) / apart if apart else 0.0
+    values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
+    # a direction that the data say nothing about has a standard error of 10: about anything
+    return np.asarray(np.sqrt((vectors**2 / (np.maximum(values, 0.0) + 0.01)).sum(axis=1)))
+
+
+def predict_terms(
+    fitted: FittedTerms,
+    table: pd.DataFrame,
+    row: dict[str, NDArray] | None = None,
+    terms: Sequence[str] | None = None,
+    n_jobs: int | None = None,
+) -> Predictive | MixturePredictive:
+    """The predictive distribution of the response at each row of a table, by all terms or by some.
+
+    Parameters
+    ----------
+    fitted : the model, with those beside it.
+    table : with the columns that the terms use.
+    row : what there is per row besides, checked by the likelihood.
+    terms : names of parts; without those that aren't named, and without an offset.
+    n_jobs : threads.
+    """
+    with threads(n_jobs):
+        found = [_predicted(one, table, row or {}, terms) for one, _ in fitted.shares()]
+    return found[0] if len(found) == 1 else MixturePredictive(found, [share for _, share in fitted.shares()])
+
+
+def _predicted(
+    fitted: FittedTerms, table: pd.DataFrame, row: dict[str, NDArray], terms: Sequence[str] | None
+) -> Predictive:
+    design, prediction = fitted.design, fitted.prediction
+    offset = None if terms is not None else design.offset_of(table)
+    mean, variance = np.zeros((2, len(table)))
+    every: list[list[Any]] = []
+    for start in range(0, len(table), _TOGETHER):
+        some = slice(start, start + _TOGETHER)
+        piece = table.iloc[some]
+        new = [
+            None if terms is not None and part.name not in terms else part.new_rows(component, piece)
+            for part, component in zip(fitted.parts, prediction.parts.components)
+        ]
+        every.append(new)
+        given = [z for z in prediction.means(new) if z is not None]
+        mean[some] = sum(given, np.zeros(len(piece)))
+        if given:
+            variance[some] = prediction.variance(new)
+        progress.report("predict", rows=min(len(table), start + _TOGETHER), of=len(table))
+    if offset is not None:
+        mean = mean + offset
+    variance = np.maximum(variance, 0.0)
+
+    def together() -> Any:
+        """All rows as one."""
+        if len(every) == 1:
+            return every[0]
+        return [
+            None if terms is not None and part.name not in terms else part.new_rows(component, table)
+            for part, component in zip(fitted.parts, prediction.parts.components)
+        ]
+
+    joint = _Joint(prediction, together, mean)
+    return Predictive(fitted.likelihood, mean, variance, row, joint, 0.0, _reach(fitted, table, terms))
+
+
+class _Joint:
+    """`Seen`, once it is asked for."""
+
+    def __init__(self, prediction: PartsPrediction, together: Any, mean: Vector) -> None:
+        self._prediction, self._together, self._mean = prediction, together, mean
+
+    @cached_property
+    def _seen(self) -> Seen:
+        return Seen(self._prediction, self._together(), self._mean)
+
+    @property
+    def n_points(self) -> int:
+        return self._prediction.parts.size + len(self._mean)
+
+    def __call__(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return self._seen(n, rng)
+
+    def covariance(self, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Of the predictor between all rows, or of its weighted sums."""
+        return self._seen.covariance(weights)
+
+
+def _reach(fitted: FittedTerms, table: pd.DataFrame, terms: Sequence[str] | None) -> Any:
+    """How far rows are from the data, as the first field sees them; None where there is no field."""
+    fields = [
+        (number, part)
+        for number, part in enumerate(fitted.parts)
+        if isinstance(part, FieldPart) and (terms is None or part.name in terms)
+    ]
+    if not fields:
+        return None
+    number, part = fields[0]
+
+    def reach() -> Reach:
+        components = fitted.prediction.parts.components
+        process: Any = components[number]
+        new = part.new_rows(process, table)
+        seen: list[Any] = [None] * len(components)
+        seen[number] = new
+        return reach_of(process.prior, new.places, fitted.prediction.variance(seen))
+
+    return reach
+
+
+def update_terms(fitted: FittedTerms, table: pd.DataFrame, new: Data) -> FittedTerms:
+    """The model with more rows, at the hyper-parameters that it has; so with the models beside it.
+
+    Knots, units and contrasts stay those of the rows it was fitted to; levels and places join.
+    """
+    every = pd.concat([fitted.table, table[list(fitted.table.columns)]], ignore_index=True)
+    data = _joined(fitted.data, new)
+    rows = fitted.design.setting.rows
+    design = Design(fitted.spec.terms, every, replace(fitted.design.setting, rows=rows), _constant(fitted))
+    objective = PartsObjective(
+        design.parts, replace(data, likelihood=fitted.spec.likelihood), design.offset, same=design.same
+    )
+    gone = [part.name for part in design.parts if part.name not in fitted.names]
+
+    def extended(one: FittedTerms) -> FittedTerms:
+        fit, learned = objective.fit(one.values, without=gone)
+        posterior: Any = fit.posterior
+        changed = {"table": every, "design": design, "posterior": posterior, "data": learned, "elbo": fit.elbo}
+        return replace(one, **changed, info={**one.info, **fit.info})
+
+    found = extended(fitted)
+    if fitted.hyper is not None:
+        nodes = [extended(node) for node in fitted.hyper.models]
+        found = replace(found, hyper=replace(fitted.hyper, models=nodes))
+    return found
+
+
+def _constant(fitted: FittedTerms) -> float:
+    linear = [part for part in fitted.design.parts if isinstance(part, LinearPart) and part.constant]
+    return float(linear[0].held.precision[linear[0].names.index("constant")]) if linear else 0.0
+
+
+def _joined(old: Data, new: Data) -> Data:
+    weight = None
+    if old.weight is not None or new.weight is not None:
+        both = [np.ones(len(one.y)) if one.weight is None else one.weight for one in (old, new)]
+        weight = np.concatenate(both)
+    row = {name: np.concatenate([values, new.row[name]]) for name, values in old.row.items()}
+    return Data(old.likelihood, np.concatenate([old.y, new.y]), row, weight)
+
+
+def columns_of(terms: Sequence[Term], table: pd.DataFrame) -> list[str]:
+    """The columns of a table that terms use, as far as they can be told: words of an expression count."""
+    import re
+
+    used: set[str] = set()
+    for term in terms:
+        for one in _texts(term):
+            used |= {one} | {word.strip("`") for word in re.findall(r"`[^`]*`|[^\W\d]\w*", one)}
+    return [name for name in table.columns if name in used]
+
+
+def _texts(term: Any) -> list[str]:
+    if isinstance(term, Linear):
+        return list(term.terms)
+    if hasattr(term, "expression"):
+        return [term.expression]
+    if hasattr(term, "over") and hasattr(term, "column"):
+        return [term.column, *term.over.over]
+    found = list(term.columns)
+    found += list(getattr(term, "slope", ()))
+    by = getattr(term, "by", None)
+    if by is not None:
+        found.append(by if isinstance(by, str) else by.column)
+    return found

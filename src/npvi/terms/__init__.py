@@ -1,0 +1,32 @@
+"""What a predictor is a sum of, as users say it: terms, formulas, and what they become once there is a table."""
+
+from npvi.terms.design import Design, check_terms
+from npvi.terms.field import FieldPart
+from npvi.terms.formula import Formula, FormulaError, parse
+from npvi.terms.group import GroupPart
+from npvi.terms.linear import LinearPart
+from npvi.terms.records import AR1, Field, Group, Linear, Offset, RandomWalk, Smooth, Term, Varying
+from npvi.terms.smooth import SmoothPart
+from npvi.terms.table import as_frame
+
+__all__ = [
+    "AR1",
+    "Design",
+    "Field",
+    "FieldPart",
+    "Formula",
+    "FormulaError",
+    "Group",
+    "GroupPart",
+    "Linear",
+    "LinearPart",
+    "Offset",
+    "RandomWalk",
+    "Smooth",
+    "SmoothPart",
+    "Term",
+    "Varying",
+    "as_frame",
+    "check_terms",
+    "parse",
+]

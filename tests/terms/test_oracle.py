@@ -1,0 +1,195 @@
+"""Sums of terms against dense matrices: covariances written out here, and the best Gaussian by Newton's method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import linalg, special
+
+import npvi
+from npvi.likelihoods import Bernoulli, Gamma, Gaussian, Poisson
+from tests.support.oracle import matern12, matern32
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+ROWS, NEW = 140, 25
+
+
+def table(seed=0):
+    """Training rows first, then rows that are predicted: some of their levels are new."""
+    rng = np.random.default_rng(seed)
+    n = ROWS + NEW
+    place = rng.uniform(size=(60, 2))[rng.integers(60, size=n)]
+    place[ROWS:] = rng.uniform(size=(NEW, 2))
+    observer = rng.integers(12, size=n)
+    observer[ROWS : ROWS + 5] = 50, 51, 50, 52, 50
+    return pd.DataFrame(
+        {
+            "x": place[:, 0],
+            "y": place[:, 1],
+            "year": 2000 + rng.integers(5, size=n),
+            "depth": rng.uniform(0.0, 100.0, size=n),
+            "day": rng.uniform(0.0, 365.0, size=n),
+            "effort": rng.standard_normal(n),
+            "observer": [f"o{number}" for number in observer],
+            "habitat": np.array(["bog", "fen", "heath"])[rng.integers(3, size=n)],
+            "logged": 0.1 * rng.standard_normal(n),
+        }
+    )
+
+
+# -- covariances of parts, over all rows ------------------------------------------------------------------------------
+
+
+def places(t):
+    return t[["x", "y"]].to_numpy()
+
+
+def same(t, *names):
+    labels = t[list(names)].astype(str).agg(":".join, axis=1).to_numpy()
+    return (labels[:, None] == labels[None, :]).astype(float)
+
+
+def years(t):
+    return t[["year"]].to_numpy(float)
+
+
+def field(t, length=0.3, sd=0.8):
+    return matern32(places(t), places(t), length, sd**2)
+
+
+def cases(t):
+    """Terms, and the prior covariance of each part over all rows."""
+    effort, observers = t["effort"].to_numpy(), same(t, "observer")
+    apart = np.abs(years(t) - years(t).T)
+    walk = 1.0 + np.minimum(years(t), years(t).T) - years(t)[:ROWS].min()
+    H = np.column_stack([t["effort"], t["habitat"] == "fen", t["habitat"] == "heath"]).astype(float)
+    known = H[:ROWS]
+    linear = 4.0 * (H - known.mean(axis=0)) @ (H - known.mean(axis=0)).T
+    correlated = np.array([[0.25, 0.0], [0.0, 0.09]])
+    both = np.stack([np.ones(len(t)), effort])
+    slopes = np.einsum("ai,ab,bj->ij", both, correlated, both) * observers
+    space = npvi.Field("x", "y", range=0.6, sd=0.8, n_neighbors=200)
+    over = npvi.Field("x", "y", range=0.8, sd=0.5, n_neighbors=200)
+    by_year = npvi.Field("x", "y", by="year", range=0.6, sd=0.7, n_neighbors=200)
+    ar = npvi.Field("x", "y", by=npvi.AR1("year"), range=0.6, sd=0.7, rho=0.6, n_neighbors=200)
+    walks = npvi.Field("x", "y", by=npvi.RandomWalk("year"), range=0.6, sd=0.4, n_neighbors=200)
+    rough = npvi.Field("x", "y", kernel="matern12", range=1.0, sd=0.6, n_neighbors=200)
+    observer = npvi.Group("observer", sd=0.5)
+    return {
+        "space and observers": ([space, observer], [field(t), 0.25 * observers]),
+        "slopes": ([npvi.Group("observer", slope="effort", sd=[0.5, 0.3])], [slopes]),
+        "nested": (
+            [observer, npvi.Group("observer", "year", sd=0.4)],
+            [0.25 * observers, 0.16 * same(t, "observer", "year")],
+        ),
+        "by year": ([by_year], [field(t, 0.3, 0.7) * same(t, "year")]),
+        "space and by year": ([space, by_year], [field(t), field(t, 0.3, 0.7) * same(t, "year")]),
+        "ar1": ([ar], [field(t, 0.3, 0.7) * 0.6**apart]),
+        "walk": ([walks], [field(t, 0.3, 0.4) * walk]),
+        "varying": (
+            [rough, npvi.Varying("effort", over=over)],
+            [matern12(places(t), places(t), 0.5, 0.36), field(t, 0.4, 0.5) * np.outer(effort, effort)],
+        ),
+        "linear": ([npvi.Linear("effort", "habitat", scale=2.0), observer], [linear, 0.25 * observers]),
+    }
+
+
+# -- the best Gaussian ------------------------------------------------------------------------------------------------
+
+
+def gaussian(y):
+    return lambda f: (-0.5 * np.log(2 * np.pi * 0.5) - (y - f) ** 2, 2.0 * (y - f), 2.0 + 0.0 * f)
+
+
+def poisson(y):
+    return lambda f: (y * f - np.exp(f) - special.gammaln(y + 1.0), y - np.exp(f), np.exp(f))
+
+
+def bernoulli(y):
+    def terms(f):
+        p = special.expit(f)
+        return y * f - np.logaddexp(0.0, f), y - p, p * (1.0 - p)
+
+    return terms
+
+
+def gamma(y):
+    def terms(f):
+        rate = 2.0 * y * np.exp(-f)
+        constant = 2.0 * np.log(2.0) + np.log(y) - special.gammaln(2.0)
+        return constant - 2.0 * f - rate, rate - 2.0, rate
+
+    return terms
+
+
+NOISES = {
+    "gaussian": (Gaussian(0.5), gaussian, lambda rng, f: f + np.sqrt(0.5) * rng.standard_normal(len(f))),
+    "poisson": (Poisson(link="exp"), poisson, lambda rng, f: rng.poisson(np.exp(f)).astype(float)),
+    "bernoulli": (Bernoulli(), bernoulli, lambda rng, f: (rng.uniform(size=len(f)) < special.expit(f)).astype(float)),
+    "gamma": (Gamma(2.0), gamma, lambda rng, f: rng.gamma(2.0, np.exp(f) / 2.0)),
+}
+
+
+def best(terms, L, constant, offset):
+    """Bound, and q(z, c) for η = L z + c + offset, z ~ N(0, I) and a flat c where there is a constant."""
+    n, r = L.shape
+    A = np.hstack([L, np.ones((n, 1))]) if constant else L
+    P = np.diag(np.append(np.ones(r), 0.0)) if constant else np.eye(r)
+    z, v = np.zeros(len(P)), np.full(n, 0.1)
+    for _ in range(500):
+        f = (A @ z + offset)[:, None] + np.sqrt(v)[:, None] * NODES
+        _, slope, w = (part @ WEIGHTS for part in terms(f))
+        V = linalg.inv(P + A.T @ (w[:, None] * A))
+        v = np.einsum("ij,jk,ik->i", A, V, A)
+        step = V @ (A.T @ slope - P @ z)
+        z = z + step * min(1.0, 2.0 / np.abs(A @ step).max(initial=1e-300))
+        if np.abs(A @ step).max() < 1e-7:
+            break
+    value = (terms((A @ z + offset)[:, None] + np.sqrt(v)[:, None] * NODES)[0] @ WEIGHTS).sum()
+    flat = np.log(2.0 * np.pi) if constant else 0.0
+    bound = value + 0.5 * (np.linalg.slogdet(V)[1] - z @ P @ z - np.sum(P * V) + len(P) + flat)
+    return bound, z, V
+
+
+def root(K):
+    values, vectors = np.linalg.eigh(K)
+    kept = values > 1e-10 * values.max()
+    return vectors[:, kept] * np.sqrt(values[kept])
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("name", cases(table()))
+def test_parts_bound_and_predictions(name, noise):
+    t = table()
+    terms, covariances = cases(t)[name]
+    likelihood, written, respond = NOISES[noise]
+    rng = np.random.default_rng(1)
+    roots = [root(K) for K in covariances]
+    L = np.hstack(roots)
+    y = respond(rng, 0.7 + t["logged"][:ROWS].to_numpy() + (L @ rng.standard_normal(L.shape[1]))[:ROWS])
+    offset = t["logged"].to_numpy()
+    model = npvi.GPRegressor(likelihood, terms=[*terms, npvi.Offset("logged")], learn=False, hyper="plug-in")
+    model.fit(t[:ROWS], y)
+    bound, z, V = best(written(y[:, None]), L[:ROWS], True, offset[:ROWS])
+    assert model.elbo_ == pytest.approx(bound, abs=2e-3)
+    A = np.hstack([L, np.ones((len(t), 1))])
+    dist = model.predict_dist(t[ROWS:])
+    np.testing.assert_allclose(dist.latent_mean, (A @ z + offset)[ROWS:], atol=2e-3)
+    covariance = A[ROWS:] @ V @ A[ROWS:].T
+    np.testing.assert_allclose(dist.latent_var, np.diag(covariance), rtol=2e-3)
+    np.testing.assert_allclose(dist.joint_covariance(), covariance, atol=5e-3 * covariance.max())
+    draws = dist.joint_latent_sample(4000, seed=0)
+    np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.12 * covariance.max())
+    start = 0
+    for term, own in zip(terms, roots):
+        part = own[ROWS:]
+        columns = slice(start, start + own.shape[1])
+        start = columns.stop
+        if isinstance(term, npvi.Linear):
+            continue
+        alone = model.predict_dist(t[ROWS:], terms=[term])
+        np.testing.assert_allclose(alone.latent_mean, part @ z[columns], atol=2e-3)
+        variance = np.einsum("ij,jk,ik->i", part, V[columns, columns], part)
+        np.testing.assert_allclose(alone.latent_var, variance, rtol=2e-3, atol=1e-6)

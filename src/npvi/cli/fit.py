@@ -12,6 +12,7 @@ from npvi.cli import settings
 from npvi.cli.display import number, say
 from npvi.cli.drawing import check_picture, draw_model
 from npvi.cli.errors import InputError, guarded
+from npvi.cli.fit_formula import FormulaColumns, fit_formula
 from npvi.cli.fit_table import Columns, read_rows, split_names
 from npvi.cli.fitting import run, save_model, summarise
 from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
@@ -23,8 +24,9 @@ __all__ = ["fit"]
 
 def fit(
     table: of.TablePath,
-    target: of.Target,
-    inputs: of.Inputs,
+    target: of.Target = None,
+    inputs: of.Inputs = None,
+    formula: of.Formula = None,
     coords: of.Coords = None,
     weight: of.Weight = None,
     drop_missing: of.DropMissing = False,
@@ -89,6 +91,9 @@ def fit(
       npvi fit survey.parquet --target present --inputs lon,lat --classify --no-learn --length-scale 0.5
     A map of what was learned, at once:
       npvi fit survey.csv --target count --inputs lon,lat --likelihood poisson --plot map.png
+    A sum of parts, as in R: a smooth of depth, an effect of each observer, a surface:
+      npvi fit survey.csv --formula "count ~ forest + s(depth) + (1|observer) + gp(lon, lat)" \\
+          --likelihood negative_binomial --save birds.npvi
     One of several species, with a probability for each:
       npvi fit trees.csv --target species --inputs x,y --classify --save trees.npvi
 
@@ -100,8 +105,44 @@ def fit(
     with guarded("fit"):
         if save is not None:
             check_output(save, table=False, inputs=[table])
+        if formula is not None:
+            changed = {
+                "--target": target,
+                "--inputs": inputs,
+                "--coords": coords,
+                "--classify": classify or None,
+                "--varying-noise": varying_noise or None,
+                "--kernel": None if kernel == "matern" else kernel,
+                "--method": None if method == "full" else method,
+                "--prior": None if prior == "nngp" else prior,
+                "--optimizer": None if optimizer == "closed" else optimizer,
+                "--mean": mean,
+                "--fix": fix,
+                "--length-scale": length_scale,
+                "--variance": variance,
+                "--noise": noise,
+                "--nugget": nugget,
+                "--neighbors": neighbors,
+                "--grid": grid,
+                "--plot": plot,
+            }
+            extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
+            options = {
+                "link": link,
+                "learn": learn is not False,
+                "coefficient_scale": settings.parse_coefficient_scale(coefficient_scale),
+                "hyperprior": "weak" if weak_priors else None,
+                "hyper": hyper,
+                "random_state": seed,
+                "n_jobs": threads,
+            }
+            columns_of_rows = FormulaColumns(formula, extras, weight, drop_missing)
+            fit_formula(table, columns_of_rows, changed, likelihood or "gaussian", options, save)
+            return
         if plot is not None:
             check_picture(plot, [table])
+        if target is None or inputs is None:
+            raise InputError("give --target and --inputs, or --formula")
         if likelihood == "softmax":  # what several labels have in any case
             likelihood, classify = None, True
         name = _likelihood_name(likelihood, classify)

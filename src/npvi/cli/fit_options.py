@@ -19,6 +19,7 @@ __all__ = [
     "DropMissing",
     "Epochs",
     "Fix",
+    "Formula",
     "Grid",
     "Hyper",
     "Inducing",
@@ -65,8 +66,16 @@ TablePath = Annotated[
 
 # -- data -------------------------------------------------------------------------------------------------------------
 
-Target = Annotated[str, _data("COLUMN", "Column to model.")]
-Inputs = Annotated[str, _data("COLUMNS", "Columns to model it by, such as lon,lat.")]
+Target = Annotated[str | None, _data("COLUMN", "Column to model.")]
+Inputs = Annotated[str | None, _data("COLUMNS", "Columns to model it by, such as lon,lat.")]
+Formula = Annotated[
+    str | None,
+    _data(
+        "TEXT",
+        'Instead of both, what the target is a sum of: "count ~ forest + s(depth) + (1|observer) + gp(lon, lat) + '
+        'offset(log(hours))".',
+    ),
+]
 Coords = Annotated[
     str | None,
     _data("COLUMNS", "The inputs that say where, such as lon,lat; the others become covariates with a linear effect."),
@@ -85,7 +94,10 @@ Likelihood = Annotated[
     ),
 ]
 Classify = Annotated[bool, _model(None, "The target is a label, of any kind.", "--classify")]
-Link = Annotated[str | None, _model("NAME", "Counts: exp or softplus, else the data choose; 0/1: logit or probit.")]
+Link = Annotated[
+    str | None,
+    _model("NAME", "Counts: exp or softplus, else the data choose (exp with --formula); 0/1: logit or probit."),
+]
 Kernel = Annotated[
     str,
     _model("NAME", kernel_names()),

@@ -42,6 +42,9 @@ def info(
             return
         notes, fitted = about["notes"], about["fit_info"]
         names = about["feature_names_in"]
+        if "summed" in about:
+            show_pairs(str(model), _of_terms(about, model))
+            return
         pairs = {
             "estimator": about["estimator"],
             **_steps(about.get("pipeline")),
@@ -67,6 +70,34 @@ def info(
             if notes.get(name):
                 pairs[name.replace("_", " ")] = str(notes[name])
         show_pairs(str(model), pairs)
+
+
+def _of_terms(about: dict[str, Any], path: Path) -> dict[str, str]:
+    """What there is to say of a model that is a sum of parts."""
+    summed, notes, fitted = about["summed"], about["notes"], about["fit_info"]
+    numbers = {
+        name.replace("__", " "): ", ".join(number(one) for one in (value if isinstance(value, list) else [value]))
+        for name, value in summed["values"].items()
+        if not name.startswith("likelihood__")
+    }
+    pairs = {
+        "estimator": about["estimator"],
+        "rows": f"{about['n_rows']:,}",
+        "target": notes.get("target") or summed["response"] or "not recorded",
+        **({"formula": about["parameters"]["formula"]} if about["parameters"].get("formula") else {}),
+        "parts": ", ".join(summed["names"]),
+        "inputs": ", ".join(about["feature_names_in"]),
+        "likelihood": describe_config(about["likelihood"]),
+        **numbers,
+        "learned": _learned(about),
+        "ELBO": f"{about['elbo']:,.2f} ({about['elbo'] / about['n_rows']:.4f} per row)",
+        "converged": f"{'yes' if fitted['converged'] else 'NO'}, after {fitted['n_iter']} iterations",
+        "saved by": f"npvi {about['npvi']}, {path.stat().st_size / 1e6:,.1f} MB",
+    }
+    for name in (*EXTRAS, "weight", "table"):
+        if notes.get(name):
+            pairs[name.replace("_", " ")] = str(notes[name])
+    return pairs
 
 
 def _steps(pipeline: dict[str, Any] | None) -> dict[str, str]:

@@ -58,6 +58,12 @@ class Source:
         path = self.table.path
         return numbers(frame, target, path) if classes is None else labels(frame, target, path, classes)
 
+    def _column(self, frame: pd.DataFrame, name: str, number: int) -> NDArray:
+        """An input: numbers, or words where the fit had words."""
+        seen = getattr(getattr(self.model, "fitted_", None), "table", None)
+        words = seen is not None and seen.iloc[:, number].dtype.kind not in "biuf"
+        return labels(frame, name, self.table.path) if words else numbers(frame, name, self.table.path)
+
     def rows(
         self, frame: pd.DataFrame, more: dict[str, NDArray] | None = None
     ) -> tuple[NDArray[np.bool_], Any, dict[str, NDArray]]:
@@ -65,7 +71,8 @@ class Source:
         import pandas as pd
 
         path = self.table.path
-        columns = {name: numbers(frame, name, path) for name in [*self.inputs, *self.extras.values()]}
+        columns = {name: self._column(frame, name, k) for k, name in enumerate(self.inputs)}
+        columns |= {name: numbers(frame, name, path) for name in self.extras.values()}
         keep = complete_rows({**columns, **(more or {})}, path, self.drop)
         inputs = pd.DataFrame({name: columns[name][keep] for name in self.inputs})
         whole = self.model if self.pipeline is None else self.pipeline

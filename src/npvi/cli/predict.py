@@ -147,7 +147,8 @@ def _predict_rows(source: Source, frame: pd.DataFrame, shown: _Shown) -> pd.Data
     prefix, as_text = shown.prefix, shown.as_text
     if not as_text:  # text that was read as numbers is written as numbers
         for name in [*source.inputs, *source.extras.values()]:
-            frame[name] = frame[name].astype(np.float64)
+            if name not in X or X[name].dtype.kind in "biuf":
+                frame[name] = frame[name].astype(np.float64)
     names = _names(source.model, shown.exceed)
     if len(frame) == 0:
         return frame.assign(**{prefix + name: [] for name in names})

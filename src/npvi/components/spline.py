@@ -156,20 +156,19 @@ class CyclicSpline:
     @cached_property
     def penalty(self) -> NDArray[np.float64]:
         """S with zᵀSz = ∫ f″² once around, shape (k − 1, k − 1)."""
-        straight = Spline(self._knots, self._folded, np.zeros(self.centred.shape[1]))
-        return straight.penalty
+        return Spline(self._knots, self._folded, np.zeros(self.centred.shape[1])).penalty
 
     @property
     def _knots(self) -> Vector:
         k = len(self.centred)
         step = (self.high - self.low) / k
-        return self.low + step * np.arange(-_DEGREE, k + _DEGREE + 1)
+        return np.asarray(self.low + step * np.arange(-_DEGREE, k + _DEGREE + 1), dtype=np.float64)
 
     @property
     def _folded(self) -> NDArray[np.float64]:
         """Coefficients of the functions on the line, of which the last are the first on the circle."""
         k = len(self.centred)
-        return self.centred[np.arange(k + _DEGREE) % k]
+        return np.take(self.centred, np.arange(k + _DEGREE) % k, axis=0)
 
 
 def _values(x: Vector, knots: Vector) -> NDArray[np.float64]:

@@ -185,6 +185,10 @@ def diagnose(
             "take the fitted model inside it, and inputs as that model sees them"
         )
     check_is_fitted(model, "posterior_")
+    if getattr(model, "terms", None) is not None or getattr(model, "formula", None) is not None:
+        raise ValueError(
+            "diagnose judges models of one surface; of one with terms see loo(), npvi.compare, parts_ and summary()"
+        )
     if isinstance(model.likelihood_, Softmax):
         raise ValueError(
             f"diagnose takes models of numbers and of two labels, this one has {model.likelihood_.n_classes} labels: "

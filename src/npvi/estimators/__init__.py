@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from npvi.estimators.base import BaseGP
 from npvi.estimators.classifier import GPClassifier
+from npvi.estimators.comparing import Comparison, compare
 from npvi.estimators.filling import fill
-from npvi.estimators.leaving_one_out import Comparison, compare
 from npvi.estimators.pipeline import Pipeline
 from npvi.estimators.regressor import GPRegressor
 from npvi.estimators.scorer import log_score_scorer

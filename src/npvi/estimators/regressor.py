@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from npvi.checks import as_numbers
 from npvi.estimators.mapping import MapsNumbers
-from npvi.estimators.predicting import PredictsNumbers
 from npvi.estimators.summed import WithTerms
 
 __all__ = ["GPRegressor"]
 
 
-class GPRegressor(MapsNumbers, WithTerms, PredictsNumbers):
+class GPRegressor(MapsNumbers, WithTerms):
     """Gaussian process for responses with any noise, by variational inference over nearest neighbours.
 
     Parameters

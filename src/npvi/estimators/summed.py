@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from npvi.checks import check_choice, check_finite, check_flag
 from npvi.estimators import validation
 from npvi.estimators.base import BaseGP
-from npvi.estimators.predicting import per_row, warn_forgotten
+from npvi.estimators.predicting import PredictsNumbers, per_row, warn_forgotten
 from npvi.inference import Data
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.model import FittedTerms, TermsSpec, columns_of, fit_terms, predict_terms, update_terms, warn_about_sums
@@ -47,7 +47,7 @@ _INSTEAD = {
 }
 
 
-class WithTerms(BaseGP):
+class WithTerms(PredictsNumbers, BaseGP):
     """One that may have `terms` or a `formula` instead of a kernel."""
 
     fitted_: Any
@@ -323,10 +323,10 @@ class WithTerms(BaseGP):
         array of shape (N,)
         """
         check_is_fitted(self, "posterior_")
-        from npvi.estimators.leaving_one_out import log_scores
+        from npvi.estimators.leaving_out import left_out, training_responses  # which stand on estimators
 
         with threads(self.n_jobs):
-            return log_scores(self.fitted_)
+            return np.asarray(left_out(self).log_prob(training_responses(self)))
 
 
 def _data(likelihood: Likelihood, y: NDArray, row: dict[str, Any], weight: NDArray[np.float64] | None) -> Data:

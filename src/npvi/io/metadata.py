@@ -51,6 +51,9 @@ def _setting(value: Any, name: str) -> None:
 
 
 def _model(value: Any, name: str) -> None:
+    if isinstance(value, dict) and "summed" in value and "pipeline" not in value:
+        _SUMMED(value, name)
+        return
     _MODEL(value, name)
     names, columns = value["feature_names_in"], value["n_features_in"]
     if names is not None and len(names) != columns:
@@ -72,6 +75,59 @@ def _system(value: Any, name: str) -> None:
 _any_number = number(finite=False)
 _learning = record({"evaluations": whole()})
 
+_hyper_table = items(
+    record({"parameter": text, "standard_error": _any_number, "lower": _any_number, "upper": _any_number})
+)
+_row = items(choice(("exposure", "trials", "noise_variance", "censored")))
+_fit_info = record({}, {"converged": flag, "n_iter": whole(), "learning": _learning})
+
+
+def _formula(value: Any, name: str) -> None:
+    """Text of which there isn't too much to read."""
+    text(value, name)
+    if len(value) > _LONGEST:
+        raise ValueError(f"its {name} has {len(value)} letters, more than {_LONGEST}")
+
+
+#: a model made of terms
+_SUMMED = record(
+    {
+        "npvi": text,
+        "estimator": choice(("GPRegressor",)),
+        "parameters": record({"formula": maybe(_formula)}),
+        "likelihood": _config,
+        "row": _row,
+        "n_rows": whole(1),
+        "n_features_in": whole(),
+        "feature_names_in": items(text),
+        "elbo": number(),
+        "n_iter": whole(),
+        "fit_info": _fit_info,
+        "summed": record(
+            {
+                "terms": items(_config, 0, _PARTS),
+                "likelihood": _config,
+                "values": each(anything),
+                "names": items(text, 1),
+                "columns": items(record({"name": text, "labels": maybe(items(text))})),
+                "rows": whole(1),
+                "unit": number(1e-150),
+                "constant_precision": number(0.0),
+                "response": maybe(text),
+            },
+            {
+                "hyper": record(
+                    {
+                        "models": items(record({"values": each(anything), "elbo": number()}), 1, _NODES),
+                        "weights": items(number(0.0, 1.0)),
+                        "table": _hyper_table,
+                    }
+                )
+            },
+        ),
+    }
+)
+
 _MODEL = record(
     {
         "npvi": text,
@@ -83,13 +139,13 @@ _MODEL = record(
         "posterior": choice(("factor", "draws", "precision", "dense", "low_rank")),
         "linear_part": record({"constant": flag, "names": items(text)}),
         "coefficients": each(items(_any_number, 2, 2)),
-        "row": items(choice(("exposure", "trials", "noise_variance", "censored"))),
+        "row": _row,
         "n_rows": whole(1),
         "n_features_in": whole(1),
         "feature_names_in": maybe(items(text)),
         "elbo": number(),
         "n_iter": whole(),
-        "fit_info": record({}, {"converged": flag, "n_iter": whole(), "learning": _learning}),
+        "fit_info": _fit_info,
         "notes": each(anything),
     },
     {
@@ -101,11 +157,7 @@ _MODEL = record(
             {
                 "models": items(_model, 1, _NODES),
                 "weights": items(number(0.0, 1.0)),
-                "table": items(
-                    record(
-                        {"parameter": text, "standard_error": _any_number, "lower": _any_number, "upper": _any_number}
-                    )
-                ),
+                "table": _hyper_table,
             }
         ),
         "companion": record({"weight": number(0.0, 1.0), "model": _model}),

@@ -12,9 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from npvi.config import parameter_config, to_config
 from npvi.io.archive import ModelFileError
 from npvi.io.steps import pack_step
+from npvi.io.summed import pack_summed
 from npvi.kernels import as_kernel
 from npvi.likelihoods import as_likelihood
 from npvi.likelihoods.families.softmax import Softmax
+from npvi.model import FittedTerms
 from npvi.parameters import Parameter, Parametrised
 from npvi.posteriors import DrawsPosterior, FactorPosterior, PrecisionPosterior
 from npvi.posteriors.low_rank import LowRankPosterior
@@ -72,6 +74,8 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
         raise ModelFileError(f"this {name} is not fitted yet: call fit before save") from None
     if name == "VaryingNoiseRegressor":
         return _pack_both(model, notes)
+    if isinstance(model.fitted_, FittedTerms):
+        return pack_summed(model, _about(model, notes))
     graph, prior, part, data = model.graph_, model.prior_, model.linear_part_, model.data_
     kind, arrays = _function_arrays(model)
     arrays |= {
@@ -137,6 +141,27 @@ def pack(model: Any, notes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, n
         metadata["companion"] = {"weight": model.companion_weight_, "model": other}
         arrays |= {COMPANION + name: array for name, array in more.items()}
     return metadata, arrays
+
+
+def _about(model: Any, notes: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a model made of terms as of any other."""
+    from npvi import __version__
+
+    parameters = {key: value for key, value in model.get_params(deep=False).items() if key != "terms"}
+    return {
+        "npvi": __version__,
+        "estimator": type(model).__name__,
+        "parameters": {key: _plain_parameter(key, value) for key, value in parameters.items()},
+        "coefficients": {},
+        "row": list(model.data_.row),
+        "n_rows": len(model.data_.y),
+        "n_features_in": int(model.n_features_in_),
+        "feature_names_in": [str(column) for column in model.feature_names_in_],
+        "elbo": float(model.elbo_),
+        "n_iter": int(model.n_iter_),
+        "fit_info": _plain(model.fit_info_),
+        "notes": _plain(notes),
+    }
 
 
 def _same(one: np.ndarray | None, other: np.ndarray) -> bool:

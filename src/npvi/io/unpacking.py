@@ -18,6 +18,7 @@ from npvi.inference.families.full import dense_posterior
 from npvi.io.checks import check_arrays, check_sense
 from npvi.io.packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, STEP, prefixes
 from npvi.io.steps import check_steps, unpack_step
+from npvi.io.summed import unpack_summed
 from npvi.kernels import Kernel
 from npvi.learning.objective import Model
 from npvi.likelihoods import Likelihood
@@ -59,6 +60,8 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     name = metadata["estimator"]
     if name not in ESTIMATORS:
         raise ValueError(f"it holds a {name!r}, which this version does not know")
+    if "summed" in metadata:
+        return _unpack_summed(metadata, arrays, custom)
     if metadata["parameters"].get("method") == "npvi-nn":
         import npvi.amortized  # noqa: F401 - whose settings may be among the parameters
     kernel, likelihood = _made(metadata, "kernel", Kernel, custom), _made(metadata, "likelihood", Likelihood, custom)
@@ -117,6 +120,15 @@ def unpack(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapp
     model.fitted_ = fitted
     check_sense(fitted)
     return model
+
+
+def _unpack_summed(metadata: dict[str, Any], arrays: dict[str, np.ndarray], custom: Mapping[str, Callable]) -> Any:
+    """A model made of terms."""
+    parameters = {key: _restored_parameter(value, custom) for key, value in metadata["parameters"].items()}
+    model = _class("GPRegressor")(**parameters)
+    model.n_features_in_ = int(metadata["n_features_in"])
+    model.feature_names_in_ = np.array(metadata["feature_names_in"], dtype=object)
+    return unpack_summed(model, metadata, arrays, custom)
 
 
 def _class(name: str) -> Any:

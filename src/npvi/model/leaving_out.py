@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from npvi.inference.cavity import without_own
 from npvi.model.fitted import Fitted
+from npvi.model.summed import FittedTerms
 
 __all__ = ["in_rows", "latent_left_out"]
 
 Vector = NDArray[np.float64]
 
 
-def latent_left_out(fitted: Fitted) -> tuple[Vector, Vector]:
+def latent_left_out(fitted: Fitted | FittedTerms) -> tuple[Vector, Vector]:
     """Mean and variance of f at each training row, nugget included, given all observations but its own; in the order of
     the rows. Not for several classes.
 
@@ -30,6 +31,8 @@ def latent_left_out(fitted: Fitted) -> tuple[Vector, Vector]:
     >>> bool(np.isclose(mean[0], dist.latent_mean[0])), bool(np.isclose(variance[0], dist.latent_var[0] + dist.nugget))
     (True, True)
     """
+    if isinstance(fitted, FittedTerms):
+        return fitted.cavities()
     posterior = fitted.posterior
     least = fitted.stack.marginal_precision
     own = (posterior.mean, fitted.marginal_variance, posterior.site_precision)
@@ -37,8 +40,10 @@ def latent_left_out(fitted: Fitted) -> tuple[Vector, Vector]:
     return in_rows(fitted, mean), in_rows(fitted, variance)
 
 
-def in_rows(fitted: Fitted, values: NDArray[Any]) -> NDArray[Any]:
-    """From the graph's order to that of the rows."""
+def in_rows(fitted: Fitted | FittedTerms, values: NDArray[Any]) -> NDArray[Any]:
+    """From the graph's order to that of the rows, which a sum of terms has in any case."""
+    if isinstance(fitted, FittedTerms):
+        return values
     out = np.empty_like(values)
     out[fitted.graph.order] = values
     return out

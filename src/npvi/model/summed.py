@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from npvi.components import Parts
 from npvi.components.prediction import PartsPrediction, Seen
 from npvi.inference import Data
 from npvi.inference.cavity import without_own
-from npvi.inference.families.parts import PartsPosterior
+from npvi.inference.families.parts import AllOfParts, PartsPosterior
 from npvi.learning.integration import integrate
+from npvi.learning.objective import with_values
 from npvi.learning.parts import LearnedParts, PartsObjective, learn_parts
 from npvi.learning.space import SearchSpace, unwrapped
 from npvi.likelihoods import Likelihood
@@ -28,12 +30,22 @@ from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
 from npvi.runtime.warn import warn
-from npvi.terms import Design, Linear, Term
+from npvi.terms import Design, Linear, Offset, Term
 from npvi.terms.base import Setting, TermPart
 from npvi.terms.field import FieldPart
 from npvi.terms.linear import LinearPart
 
-__all__ = ["FittedTerms", "TermsSpec", "fit_terms", "predict_terms", "update_terms"]
+__all__ = [
+    "FittedTerms",
+    "TermsSpec",
+    "columns_of",
+    "fit_terms",
+    "named_columns",
+    "predict_terms",
+    "restored",
+    "standard_errors",
+    "update_terms",
+]
 
 Vector = NDArray[np.float64]
 
@@ -130,6 +142,13 @@ class FittedTerms:
         """Those that are left."""
         return [part for part in self.design.parts if part.name in self.names]
 
+    def at(self, values: dict[str, Any], mean: Vector, site_precision: Vector, elbo: float) -> FittedTerms:
+        """The same model at other hyper-parameters, of which the posterior is known."""
+        likelihood = with_values(self.likelihood, _of_likelihood(values))
+        data = replace(self.data, likelihood=likelihood)
+        posterior = _posterior(self.design, values, self.names, mean, site_precision)
+        return replace(self, values=values, data=data, posterior=posterior, elbo=elbo, info={}, hyper=None)
+
     @cached_property
     def prediction(self) -> PartsPrediction:
         """What all predictions have in common."""
@@ -174,15 +193,16 @@ def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
     >>> y = np.array([1.0, 2.0, 3.0, 6.0, 7.0, 8.0, 3.0, 4.0, 5.0, 8.0, 9.0, 10.0])
     >>> spec = TermsSpec((Group("site"),), Gaussian(3.0), hyperprior=None, coefficient_scale=None, hyper="plug-in")
     >>> fitted = fit_terms(spec, table, Data(Gaussian(3.0), y))
-    >>> round(fitted.values["1|site__sd"] ** 2, 2), round(fitted.values["likelihood__variance"], 2)
-    (9.33, 1.0)
+    >>> round(fitted.values["1|site__sd"] ** 2, 1), round(fitted.values["likelihood__variance"], 2)
+    (9.3, 1.0)
     """
     design = _designed(spec, table, data, rows)
     if spec.learn:
         learned = learn_parts(
             design.parts, data, design.offset, same=design.same, report=lambda **of: progress.report("learn", **of)
         )
-        objective, values, names, space = learned.objective, learned.values, learned.names, _at(learned)
+        objective, values, names = learned.objective, learned.values, learned.names
+        space: SearchSpace | None = _at(objective, values)
         info = _learning_info(learned)
         fit, data = learned.fit, learned.data
     else:
@@ -203,6 +223,55 @@ def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
     return _settled(fitted, objective) if spec.learn else fitted
 
 
+def restored(
+    spec: TermsSpec,
+    table: pd.DataFrame,
+    setting: Setting,
+    constant_precision: float,
+    data: Data,
+    values: dict[str, Any],
+    names: tuple[str, ...],
+    *,
+    mean: Vector,
+    site_precision: Vector,
+    elbo: float,
+    n_iter: int,
+) -> FittedTerms:
+    """A fitted model from what can't be found again: its numbers, and the mean and the sites of its posterior."""
+    design = Design(spec.terms, table, setting, constant_precision)
+    if not set(names) <= set(design.names):
+        raise ValueError(f"it has parts {', '.join(names)}, and its terms are {', '.join(design.names)}")
+    objective = PartsObjective(design.parts, replace(data, likelihood=spec.likelihood), design.offset, same=design.same)
+    if set(values) != set(objective.space.values):
+        raise ValueError("its values are not those of its terms")
+    for name, value in values.items():
+        if np.shape(value) != np.shape(objective.space.values[name]) or not np.isfinite(value).all():
+            raise ValueError(f"its {name} is {value!r}")
+    posterior = _posterior(design, values, names, mean, site_precision)
+    space = _at(objective, values) if spec.learn else None
+    return FittedTerms(spec, table, design, values, names, posterior, data, elbo, n_iter, {}, space)
+
+
+def _posterior(
+    design: Design, values: Mapping[str, Any], names: Sequence[str], mean: Vector, site_precision: Vector
+) -> PartsPosterior:
+    shared = {**values, **{alias: values[other] for alias, other in design.same.items()}}
+    kept = [part for part in design.parts if part.name in names]
+    components = [part.component({name: shared[f"{part.name}__{name}"] for name in part.sought}) for part in kept]
+    family = AllOfParts(Parts(components, design.offset))
+    if mean.shape != (family.parts.size,) or len(site_precision) != len(family.parts.times(mean)):
+        raise ValueError(f"its mean has {len(mean)} numbers where its parts have {family.parts.size}")
+    covariance = family.covariance(site_precision)
+    if covariance is None:
+        raise ValueError("its site_precision makes no posterior")
+    return family.posterior(mean, covariance)
+
+
+def _of_likelihood(values: Mapping[str, Any]) -> dict[str, Any]:
+    prefix = "likelihood__"
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+
 def _designed(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None = None) -> Design:
     likelihood, _ = unwrapped(data.likelihood, "likelihood")
     plain = replace(data, likelihood=likelihood)
@@ -212,10 +281,10 @@ def _designed(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
     return Design(spec.terms, table, setting, constant_precision(plain))
 
 
-def _at(learned: LearnedParts) -> SearchSpace:
+def _at(objective: PartsObjective, values: Mapping[str, Any]) -> SearchSpace:
     """What was learned, with its values."""
-    space = learned.objective.space
-    named = {name: np.asarray(value, dtype=np.float64) for name, value in space.named(learned.z).items()}
+    space = objective.space
+    named = {name: np.asarray(values[name], dtype=np.float64) for name in space.values}
     moved = object.__new__(SearchSpace)
     moved.values, moved.coordinates = named, space.coordinates
     return moved
@@ -382,14 +451,14 @@ class _Joint:
 
 
 def _reach(fitted: FittedTerms, table: pd.DataFrame, terms: Sequence[str] | None) -> Any:
-    """How far rows are from the data, as the first field sees them; None where there is no field."""
+    """How far rows are from the data, as the first field sees them; NaN where there is no field."""
     fields = [
         (number, part)
         for number, part in enumerate(fitted.parts)
         if isinstance(part, FieldPart) and (terms is None or part.name in terms)
     ]
     if not fields:
-        return None
+        return lambda: Reach(np.full(len(table), np.nan), np.full(len(table), np.nan))
     number, part = fields[0]
 
     def reach() -> Reach:
@@ -455,10 +524,19 @@ def columns_of(terms: Sequence[Term], table: pd.DataFrame) -> list[str]:
     return [name for name in table.columns if name in used]
 
 
+def named_columns(term: Any) -> list[str]:
+    """The columns of a table that a term names as such, not in an expression.
+
+    >>> named_columns(Linear("forest", "a:b", "log(x)"))
+    ['forest']
+    """
+    return [text for text in _texts(term) if text.isidentifier() or not isinstance(term, Linear | Offset)]
+
+
 def _texts(term: Any) -> list[str]:
     if isinstance(term, Linear):
         return list(term.terms)
-    if hasattr(term, "expression"):
+    if isinstance(term, Offset):
         return [term.expression]
     if hasattr(term, "over") and hasattr(term, "column"):
         return [term.column, *term.over.over]

@@ -1,6 +1,6 @@
 """The distribution of new responses: of one model, of several, of labels, where the noise varies; sums of many."""
 
-from npvi.predictive.base import NormalTotal, Predictive, Total
+from npvi.predictive.base import NormalTotal, Predictive, Total, Totals
 from npvi.predictive.categorical import CategoricalPredictive
 from npvi.predictive.mixture import MixturePredictive
 from npvi.predictive.reach import Reach
@@ -13,5 +13,6 @@ __all__ = [
     "Predictive",
     "Reach",
     "Total",
+    "Totals",
     "VaryingNoisePredictive",
 ]

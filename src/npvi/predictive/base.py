@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from npvi.checks import SHARE, as_numbers, check_choice, check_count, check_finite, check_number, generator
@@ -17,7 +17,10 @@ from npvi.likelihoods.integrals.rows_cdf import Component
 from npvi.predictive.reach import Reach
 from npvi.runtime.arrays import Array, Number, Seed, Slice, Span
 
-__all__ = ["NormalTotal", "Predictive", "Total", "check_draws", "two_streams"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["NormalTotal", "Predictive", "Total", "Totals", "check_draws", "two_streams"]
 
 #: joint draws of f held at a time, over all rows, and responses drawn at a time
 _LATENT, _RESPONSES = 2**24, 2**17
@@ -310,6 +313,7 @@ class Predictive:
         means, deviations, shares = self._latent_totals(self._check_weights(weights))
         return NormalTotal(means, deviations, shares, level)
 
+    @overload
     def total(
         self,
         weights: ArrayLike | None = None,
@@ -317,7 +321,28 @@ class Predictive:
         n: int | None = None,
         seed: Seed = None,
         of: str = "response",
-    ) -> Total:
+        by: None = None,
+    ) -> Total: ...
+    @overload
+    def total(
+        self,
+        weights: ArrayLike | None = None,
+        level: float = 0.9,
+        n: int | None = None,
+        seed: Seed = None,
+        of: str = "response",
+        *,
+        by: ArrayLike | str,
+    ) -> Totals: ...
+    def total(
+        self,
+        weights: ArrayLike | None = None,
+        level: float = 0.9,
+        n: int | None = None,
+        seed: Seed = None,
+        of: str = "response",
+        by: ArrayLike | str | None = None,
+    ) -> Total | Totals:
         """The distribution of Σ weights · y over all rows, such as the birds in a county.
 
         With Gaussian noise it is normal, and nothing is drawn. Else surfaces are drawn, a few at a time, so that memory
@@ -338,10 +363,13 @@ class Predictive:
         seed : of the draws
         of : {"response", "mean"}
             With "mean" the sum of E[y | f]: what the surface itself is uncertain about, without noise and nuggets.
+        by : (rows,) labels, or the name of a column, optional
+            A total for each label, all from the same draws: such as for each year. A name is that of a column of the
+            table that was predicted, which models with terms remember.
 
         Returns
         -------
-        Total
+        Total, or Totals with one for each label
             with ``mean``, ``std``, ``quantile(q)``, ``interval()`` and ``draws``.
 
         Examples
@@ -360,26 +388,52 @@ class Predictive:
         check_choice(of, "of", ("response", "mean"))
         weights = self._check_weights(weights)
         n = self._default_draws() if n is None else check_draws(n, 1)
-        return self._total(weights, level, n, seed, of)
+        if by is None:
+            return self._totals(weights[:, None], level, n, seed, of)[0]
+        labels, at = self._labels(by)
+        each = np.where(at[:, None] == np.arange(len(labels)), weights[:, None], 0.0)
+        return Totals(zip(labels, self._totals(each, level, n, seed, of)))
 
-    def _total(self, weights: Array, level: float, n: int, seed: Seed, of: str) -> Total:
+    def _labels(self, by: ArrayLike | str) -> tuple[list[object], NDArray[np.intp]]:
+        """What totals are for, and which of them each row belongs to."""
+        if isinstance(by, str):
+            columns = getattr(self.table, "columns", ())
+            if by not in columns:
+                known = f"the columns are {', '.join(map(str, columns))}" if len(columns) else "it is not known here"
+                raise ValueError(f"by: there is no column {by!r} in the table that was predicted; {known}")
+            by = self.table[by]  # type: ignore[index]
+        labels = np.asarray(by)
+        if labels.shape != (len(self),):
+            raise ValueError(f"by must be one label per row, {len(self)} in all; got shape {labels.shape}")
+        found, at = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)
+        if len(found) > _LARGEST_COVARIANCE:
+            raise ValueError(f"by has {len(found)} labels; at most {_LARGEST_COVARIANCE} totals are taken at a time")
+        return found.tolist(), at
+
+    def _totals(self, weights: Array, level: float, n: int, seed: Seed, of: str) -> list[Total]:
+        """Of each column of weights, (rows, R), from the same draws."""
+        every = range(weights.shape[1])
         if self._normal and self._has_covariance:
-            means, deviations, shares = self._latent_totals(weights)
-            if of == "response":
-                deviations = np.sqrt(deviations**2 + weights**2 @ (self.var - self.latent_var))
-            return NormalTotal(means, deviations, shares, level, n, seed)
+            return [self._normal_total(weights[:, k], level, n, seed, of) for k in every]
         slopes = self._slopes() if self._has_covariance else None
-        totals, linear = np.zeros(n), np.zeros(n)
+        by = None if slopes is None else weights * slopes[:, None]
+        totals, linear = np.zeros((2, n, weights.shape[1]))
         for draws, rows, f, y in self._joint_draws(n, seed, of, rough=slopes is not None):
             totals[draws] += y @ weights[rows]
-            if slopes is not None:
-                by = weights[rows] * slopes[rows]
-                linear[draws] += by @ f - by @ self.latent_mean[rows]
-        if slopes is None:
-            return Total(totals, level)
-        variance = float(self._covariance((weights * slopes)[:, None])[0, 0])
-        mean = float(weights @ self._moments[0])
-        return _with_linear_part(totals, linear, variance, mean, level)
+            if by is not None:
+                linear[draws] += f.T @ by[rows] - self.latent_mean[rows] @ by[rows]
+        if by is None:
+            return [Total(totals[:, k], level) for k in every]
+        variances = np.diag(self._covariance(by))
+        means = self._moments[0] @ weights
+        parts = [(totals[:, k], linear[:, k], float(variances[k]), float(means[k])) for k in every]
+        return [_with_linear_part(*one, level) for one in parts]
+
+    def _normal_total(self, weights: Array, level: float, n: int, seed: Seed, of: str) -> NormalTotal:
+        means, deviations, shares = self._latent_totals(weights)
+        if of == "response":
+            deviations = np.sqrt(deviations**2 + weights**2 @ (self.var - self.latent_var))
+        return NormalTotal(means, deviations, shares, level, n, seed)
 
     def _default_draws(self) -> int:
         size = getattr(self.joint, "n_points", len(self))
@@ -541,6 +595,30 @@ class Total:
     def __repr__(self) -> str:
         lower, upper = self.interval()
         return f"Total({self.mean:.6g} ± {self.std:.3g}, {100 * self.level:g} % from {lower:.6g} to {upper:.6g})"
+
+
+class Totals(dict[object, Total]):
+    """A total for each label.
+
+    Examples
+    --------
+    >>> totals = Totals({2020: Total(np.arange(101.0)), 2021: Total(np.arange(51.0))})
+    >>> totals
+    2020: Total(50 ± 29.2, 90 % from 5 to 95)
+    2021: Total(25 ± 14.7, 90 % from 2 to 48)
+    >>> totals[2021].mean
+    25.0
+    """
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label}: {total!r}" for label, total in self.items())
+
+    def frame(self) -> pd.DataFrame:
+        """A row for each label: ``mean``, ``std``, ``lower`` and ``upper``."""
+        import pandas as pd
+
+        rows = {label: (one.mean, one.std, *one.interval()) for label, one in self.items()}
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "std", "lower", "upper"])
 
 
 class NormalTotal(Total):

@@ -118,13 +118,17 @@ class MixturePredictive(Predictive):
         means, deviations = (np.concatenate([one[k] for one in found]) for k in (0, 1))
         return means, deviations, np.concatenate([w * one[2] for w, one in zip(self.weights, found)])
 
-    def _total(self, weights: np.ndarray, level: float, n: int, seed: Any, of: str) -> Total:
+    def _totals(self, weights: np.ndarray, level: float, n: int, seed: Any, of: str) -> list[Total]:
         rng = generator(seed)
         counts = rng.multinomial(n, self.weights)
         found = [
-            part._total(weights, level, max(int(count), _FEWEST), np.random.default_rng(rng.integers(2**63)), of)
+            part._totals(weights, level, max(int(count), _FEWEST), np.random.default_rng(rng.integers(2**63)), of)
             for part, count in zip(self.parts, counts)
         ]
+        return [self._mixed(list(each), counts, level, n, rng) for each in zip(*found)]
+
+    def _mixed(self, found: list[Total], counts: np.ndarray, level: float, n: int, rng: np.random.Generator) -> Total:
+        """The total that those of the parts make."""
         if all(isinstance(one, NormalTotal) for one in found):
             means, deviations, shares = self._normals(found)
             return NormalTotal(means, deviations, shares, level, n, rng)

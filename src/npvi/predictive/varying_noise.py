@@ -109,7 +109,8 @@ class VaryingNoisePredictive(MixturePredictive):
 
     # f is one Gaussian, whatever the noise is
     _covariance, _latent_totals = Predictive._covariance, Predictive._latent_totals
-    _total, _default_draws = Predictive._total, Predictive._default_draws
+    _totals, _normal_total = Predictive._totals, Predictive._normal_total
+    _labels, _default_draws, table = Predictive._labels, Predictive._default_draws, None
     _normal = False  # type: ignore[assignment]
 
     def _responses(

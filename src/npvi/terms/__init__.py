@@ -1,10 +1,12 @@
 """What a predictor is a sum of, as users say it: terms, formulas, and what they become once there is a table."""
 
+from npvi.terms.base import Setting
 from npvi.terms.design import Design, check_terms
 from npvi.terms.field import FieldPart
 from npvi.terms.formula import Formula, FormulaError, parse
 from npvi.terms.group import GroupPart
 from npvi.terms.linear import LinearPart
+from npvi.terms.plain import term_config, term_from_config
 from npvi.terms.records import AR1, Field, Group, Linear, Offset, RandomWalk, Smooth, Term, Varying
 from npvi.terms.smooth import SmoothPart
 from npvi.terms.table import as_frame
@@ -22,6 +24,7 @@ __all__ = [
     "LinearPart",
     "Offset",
     "RandomWalk",
+    "Setting",
     "Smooth",
     "SmoothPart",
     "Term",
@@ -29,4 +32,6 @@ __all__ = [
     "as_frame",
     "check_terms",
     "parse",
+    "term_config",
+    "term_from_config",
 ]

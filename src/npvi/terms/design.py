@@ -53,7 +53,7 @@ class Design:
         self, terms: Sequence[Term], table: pd.DataFrame, setting: Setting, constant_precision: float = 0.0
     ) -> None:
         self.terms = check_terms(terms)
-        self.setting = setting
+        self.setting, self.constant_precision = setting, constant_precision
         with_rows = replace(setting, rows=min(setting.rows, len(table)))
         linear = _joined([term for term in self.terms if isinstance(term, Linear)])
         others = [term for term in self.terms if type(term) in _MADE]

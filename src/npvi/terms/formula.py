@@ -21,7 +21,7 @@ _CALLS = ("s", "te", "gp", "offset")
 #: what these may be told
 _OPTIONS: dict[Any, tuple[str, ...]] = {
     Field: ("by", "kernel", "range", "sd", "sphere", "n_neighbors", "rho"),
-    Smooth: ("k", "by", "cyclic", "period", "sd", "smoothing"),
+    Smooth: ("k", "by", "cyclic", "period", "sd", "smoothing", "knots"),
 }
 
 
@@ -57,7 +57,7 @@ def parse(text: Any) -> Formula:
     ('count', ['s(depth)', '1 + effort|site', 'gp(lon, lat, by=year)', 'offset(log(hours))', 'linear'])
     >>> parse("count ~ s(depth, q=3)")
     Traceback (most recent call last):
-    npvi.terms.formula.FormulaError: s() has no argument 'q'; it has k, by, cyclic, period, sd, smoothing
+    npvi.terms.formula.FormulaError: s() has no argument 'q'; it has k, by, cyclic, period, sd, smoothing, knots
       count ~ s(depth, q=3)
                        ^
     """

@@ -144,7 +144,8 @@ class Smooth(Term):
     period : first and last value that are the same, for a cyclic one.
     sd : standard deviation of what is not a straight line, over the data: where learning starts, `npvi.fixed`,
         `npvi.pc(above=…)`, `npvi.half_normal`, ….
-    smoothing : mgcv's smoothing parameter ``sp`` instead, held.
+    smoothing : mgcv's smoothing parameter ``sp`` instead, held; with Gaussian noise divided by its variance.
+    knots : {"even", "quantiles"}: whether knots are evenly spaced, or have as many values between them.
 
     Examples
     --------
@@ -159,6 +160,7 @@ class Smooth(Term):
     period: tuple[float, float] | None
     sd: Any
     smoothing: float | None
+    knots: str
 
     def __init__(
         self,
@@ -169,14 +171,18 @@ class Smooth(Term):
         period: Sequence[float] | None = None,
         sd: Any = None,
         smoothing: float | None = None,
+        knots: str = "even",
     ) -> None:
         _check_columns(columns, "Smooth", most=2)
-        check_count(k, "Smooth: k", 4)
+        check_count(k, "Smooth: k", 4, 40 if len(columns) == 2 else 1000)
         check_flag(cyclic, "Smooth: cyclic")
         if by is not None:
             _check_text(by, "Smooth: by", "a column")
         if len(columns) == 2 and (by is not None or cyclic or smoothing is not None):
             raise ValueError("Smooth: of two covariates there is no by=, cyclic= or smoothing=: leave it out")
+        check_choice(knots, "Smooth: knots", ("even", "quantiles"))
+        if knots != "even" and cyclic:
+            raise ValueError("Smooth: knots around a circle are evenly spaced: leave knots= out")
         if period is not None and not (cyclic and len(period) == 2 and period[0] < period[1]):
             raise ValueError(f"Smooth: period is two numbers, the first one smaller, with cyclic=True; got {period!r}")
         if smoothing is not None:
@@ -185,7 +191,7 @@ class Smooth(Term):
                 raise ValueError("Smooth: smoothing, mgcv's sp, goes without cyclic= and sd=")
         _check_parameter(sd, "Smooth: sd")
         period = None if period is None else (float(period[0]), float(period[1]))
-        given = (columns, k, by, cyclic, period, sd, smoothing)
+        given = (columns, k, by, cyclic, period, sd, smoothing, knots)
         for one, value in zip(fields(self), given):
             object.__setattr__(self, one.name, value)
 
@@ -246,7 +252,7 @@ class Field(Term):
         check_flag(sphere, "Field: sphere")
         if sphere and len(columns) != 2:
             raise ValueError(f"Field: on a sphere there are longitude and latitude; got {', '.join(columns)}")
-        check_count(n_neighbors, "Field: n_neighbors")
+        check_count(n_neighbors, "Field: n_neighbors", largest=1000)
         if not (isinstance(range, str) and range in ("shared", "each")):
             _check_parameter(range, "Field: range", several=True)
         _check_parameter(sd, "Field: sd")

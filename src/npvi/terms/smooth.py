@@ -85,7 +85,7 @@ class SmoothPart:
             k = different
         if self._term.cyclic:
             return CyclicSpline.of(x, k, self._term.period)
-        return Spline.of(x, k)
+        return Spline.of(x, k, "even" if self._term.knots == "even" else "quantiles")
 
     def _set_up(self, x: Matrix) -> list[Matrix]:
         """Penalties of the numbers of the part, and how functions of two covariates are centred."""

@@ -115,7 +115,8 @@ def design(terms: Iterable[str], intercept: bool, table: pd.DataFrame, who: str)
     text = " + ".join(["1" if intercept else "0", *terms])
     matrices = _formulae("matrices")
     try:
-        found = matrices.design_matrices(text, table, na_action="pass", env=functions())
+        with np.errstate(divide="ignore", invalid="ignore"):  # what isn't finite is refused by name
+            found = matrices.design_matrices(text, table, na_action="pass", env=functions())
     except Exception as error:  # of formulae, which has no class of its own for them
         raise ValueError(f"{who}: {_reason(error, table)}") from error
     return found.common
@@ -129,8 +130,7 @@ def expression(text: str, table: pd.DataFrame, who: str) -> Vector:
     """
     if text in table.columns:
         return numbers(table, [text], who)[:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.asarray(design([text if text.endswith(")") else f"I({text})"], False, table, who).design_matrix)
+    found = np.asarray(design([text if text.endswith(")") else f"I({text})"], False, table, who).design_matrix)
     if found.ndim != 2 or found.shape[1] != 1:
         raise ValueError(f"{who}: {text!r} must be one number for each row")
     values = found[:, 0].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Log scores of each training row given all others, and what they say of two models."""
+"""What leaving out one row at a time says of two models."""
 
 from __future__ import annotations
 
@@ -7,39 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
-from npvi.inference.cavity import without_own
-from npvi.likelihoods import predictive_log_prob
-
-__all__ = ["Comparison", "compare", "log_scores"]
+__all__ = ["Comparison", "compare"]
 
 Vector = NDArray[np.float64]
-
-
-def log_scores(fitted: Any) -> Vector:
-    """log p(y_i | all others) of a fitted model, in the caller's order; of several models beside each other, of their
-    mixture, in which each has the say that the others' rows give it."""
-    shares = fitted.shares()
-    found = np.array([_alone(one) for one, _ in shares])
-    if len(shares) == 1:
-        return found[0]
-    return np.asarray(logsumexp(found, axis=0, b=np.array([share for _, share in shares])[:, None]))
-
-
-def _alone(fitted: Any) -> Vector:
-    data = fitted.data
-    if hasattr(fitted, "cavities"):
-        mean, variance = fitted.cavities()
-        return np.asarray(predictive_log_prob(data.likelihood, data.y, mean, variance, data.row))
-    if fitted.several:
-        raise ValueError("loo takes models of numbers and of two labels: score three or more by cross-validation")
-    stack, posterior = fitted.stack, fitted.posterior
-    given = (posterior.mean, fitted.marginal_variance, posterior.site_precision, stack.marginal_precision)
-    mean, variance = without_own(data, *given)
-    found = np.empty(len(data.y))
-    found[fitted.graph.order] = predictive_log_prob(data.likelihood, data.y, mean, variance, data.row)
-    return found
 
 
 @dataclass(frozen=True)

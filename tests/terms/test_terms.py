@@ -1,0 +1,367 @@
+"""Models made of terms: published numbers, what parts say, files, more data, and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import linalg
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+import npvi
+from npvi.components.spline import Spline
+from npvi.likelihoods import Gaussian
+
+FOLDER = Path(os.environ.get("NPVI_DATA", ""), "models")
+needs_data = pytest.mark.skipif(
+    not (FOLDER / "sleepstudy.csv").exists(), reason="NPVI_DATA names no folder with the data"
+)
+PLAIN = {"hyperprior": None, "coefficient_scale": None, "hyper": "plug-in"}
+
+
+def survey(rows=150, seed=0):
+    rng = np.random.default_rng(seed)
+    place = rng.uniform(size=(40, 2))
+    at, site = rng.integers(40, size=rows), rng.integers(10, size=rows)
+    depth = rng.uniform(0.0, 100.0, size=rows)
+    eta = 1.0 + np.sin(6.0 * place[at, 0]) + 0.4 * rng.standard_normal(10)[site] + 0.5 * np.cos(depth / 15.0)
+    return pd.DataFrame(
+        {
+            "x": place[at, 0],
+            "y": place[at, 1],
+            "depth": depth,
+            "site": [f"s{number}" for number in site],
+            "year": 2000 + rng.integers(4, size=rows),
+            "forest": rng.uniform(size=rows),
+            "hours": rng.uniform(1.0, 3.0, size=rows),
+            "count": rng.poisson(np.exp(eta)),
+        }
+    )
+
+
+FORMULA = "count ~ forest + s(depth) + (1|site) + gp(x, y) + offset(log(hours))"
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    t = survey()
+    return npvi.GPRegressor("poisson", formula=FORMULA).fit(t), t
+
+
+# -- published numbers ------------------------------------------------------------------------------------------------
+
+
+@needs_data
+def test_reaction_times():
+    """lmer(Reaction ~ Days + (Days | Subject)), by REML."""
+    table = pd.read_csv(FOLDER / "sleepstudy.csv")
+    model = npvi.GPRegressor(formula="Reaction ~ Days + (1 + Days|Subject)", **PLAIN).fit(table)
+    assert model.elbo_ == pytest.approx(-871.8141, abs=1e-3)
+    values = model.summary()["value"]
+    assert values["1 + Days|Subject__sd[intercept]"] ** 2 == pytest.approx(612.10, rel=1e-3)
+    assert values["1 + Days|Subject__sd[Days]"] ** 2 == pytest.approx(35.07, rel=1e-3)
+    assert values["1 + Days|Subject__correlation[0]"] == pytest.approx(0.066, abs=1e-3)
+    assert values["likelihood__variance"] == pytest.approx(654.94, rel=1e-4)
+    assert values["constant"] == pytest.approx(251.4051, abs=1e-2)
+    assert values["Days"] == pytest.approx(10.4673, abs=1e-3)
+
+
+@needs_data
+def test_presence_of_cod_without_space():
+    """The GLM of sdmTMB's article: a posterior mean is the likeliest value where every row is seen 10,000 times."""
+    table = pd.read_csv(FOLDER / "pcod.csv")
+    names, often = ["constant", "depth_scaled", "depth_scaled2"], np.full(len(table), 1e4)
+    model = npvi.GPRegressor("bernoulli", formula="present ~ depth_scaled + depth_scaled2", **PLAIN)
+    found = model.fit(table, sample_weight=often).summary().loc[names]
+    np.testing.assert_allclose(found["value"], [0.56599, -1.03590, -0.99259], atol=1e-4)
+    np.testing.assert_allclose(100.0 * found["standard_error"], [0.05979, 0.07266, 0.06066], atol=1e-4)
+    once = model.fit(table).summary().loc[names]
+    assert np.abs((once["value"] - found["value"]) / once["standard_error"]).max() < 0.1
+
+
+@needs_data
+def test_miles_per_gallon_at_the_penalties_of_mgcv():
+    """gam(city.mpg ~ fuel + drive + s(weight) + s(hp)): effects, effective numbers of them, fitted values."""
+    table = pd.read_csv(FOLDER / "mpg.csv")
+    mgcv = json.loads((FOLDER / "mpg_mgcv_reference.json").read_text())["mpg_bs"]
+    table = table[["city.mpg", "fuel", "drive", "weight", "hp"]].dropna().reset_index(drop=True)
+    smooths = [
+        npvi.Smooth(name, k=k, smoothing=strength / mgcv["sig2"], knots="quantiles")
+        for name, k, strength in zip(("weight", "hp"), (12, 10), mgcv["sp"])
+    ]
+    noise = Gaussian(npvi.fixed(mgcv["sig2"]))
+    model = npvi.GPRegressor(noise, terms=[*smooths, npvi.Linear("fuel", "drive")], **PLAIN).fit(table, "city.mpg")
+    np.testing.assert_allclose(model.parts_["edf"][:2], mgcv["edf"], rtol=1e-4)
+    residuals = table["city.mpg"] - model.predict(table)
+    assert float(residuals @ residuals) == pytest.approx(mgcv["deviance"], rel=1e-6)
+    coefficients = model.summary().iloc[-4:]
+    np.testing.assert_allclose(coefficients["value"], mgcv["p_coeff"], rtol=1e-4)
+    np.testing.assert_allclose(coefficients["standard_error"], mgcv["se"][:4], rtol=1e-4)
+
+
+@needs_data
+def test_warblers_by_observers():
+    table = pd.read_csv(FOLDER / "bbs.csv")
+    for name in ("bio2", "bio8", "bio18", "forest", "devel", "day", "tod"):
+        table[name] = (table[name] - table[name].mean()) / table[name].std()
+    formula = "HOWA ~ bio2 + bio8 + bio18 + forest + devel + day + I(day**2) + tod + (1|obs)"
+    model = npvi.GPRegressor("poisson", formula=formula).fit(table)
+    found = model.summary()["value"].iloc[-9:]
+    mean = np.array([-0.2307, -0.2743, -0.0837, 0.0744, 0.7173, -0.1723, -0.5673, -0.3732, 1.4681])
+    sd = np.array([0.3418, 0.1144, 0.1597, 0.1259, 0.1454, 0.1381, 0.1561, 0.1384, 0.3777])
+    assert np.abs((found - mean) / sd).max() < 1.0
+    assert abs(model.summary()["value"]["1|obs__sd"] ** 2 - 3.0363) < 1.131
+
+
+# -- what is said -----------------------------------------------------------------------------------------------------
+
+
+def test_parts_and_effects(fitted):
+    model, _ = fitted
+    parts = model.parts_
+    assert list(parts.index) == ["s(depth)", "1|site", "gp(x, y)", "linear"]
+    assert parts["share"].sum() == pytest.approx(1.0)
+    assert (parts["edf"] > 0.0).all()
+    assert (parts["edf"] < parts["numbers"]).all()
+    effects = model.effects("1|site")
+    assert list(effects["level"]) == [f"s{number}" for number in range(10)]
+    assert effects["mean"].abs().max() < 3.0
+    assert (effects["lower"] < effects["mean"]).all()
+    assert model.effects().equals(model.effects(npvi.Group("site")))
+    summary = model.summary()
+    assert {"gp(x, y)__range", "gp(x, y)__sd", "1|site__sd", "s(depth)__sd", "constant", "forest"} <= set(summary.index)
+    assert (summary["lower"] <= summary["value"] + 1e-9).all()
+
+
+def test_parts_add_up(fitted):
+    model, t = fitted
+    one = model.fitted_.shares()[0][0]
+    assert one.hyper is None
+    dist = model.predict_dist(t[:20])
+    alone = [model.predict_dist(t[:20], terms=[name]).parts[0].latent_mean for name in model.parts_.index]
+    offset = np.log(t["hours"][:20].to_numpy())
+    np.testing.assert_allclose(sum(alone) + offset, dist.parts[0].latent_mean, atol=1e-10)
+    with pytest.raises(ValueError, match="there is no part 'depth'"):
+        model.predict_dist(t, terms=["depth"])
+    smooth = model.predict_dist(t[["depth"]], terms=["s(depth)"])  # needs no other column
+    assert len(smooth) == len(t)
+
+
+def test_files_keep_everything(fitted, tmp_path):
+    model, t = fitted
+    model.save(tmp_path / "model.npvi")
+    again = npvi.load(tmp_path / "model.npvi")
+    one, other = model.predict_dist(t), again.predict_dist(t)
+    np.testing.assert_array_equal(one.mean, other.mean)
+    np.testing.assert_array_equal(one.std, other.std)
+    pd.testing.assert_frame_equal(model.summary(), again.summary())
+    np.testing.assert_array_equal(model.loo(), again.loo())
+    np.testing.assert_array_equal(clone(again).fit(t).predict(t[:5]), model.predict(t[:5]))
+    terms = [npvi.Field("x", "y", range=npvi.pc(below=0.1), by=npvi.AR1("year")), npvi.Group("site", slope="forest")]
+    model = npvi.GPRegressor("poisson", terms=terms, learn=False).fit(t, "count")
+    model.save(tmp_path / "terms.npvi")
+    again = npvi.load(tmp_path / "terms.npvi")
+    np.testing.assert_array_equal(model.predict(t), again.predict(t))
+    assert again.terms == terms
+
+
+def test_more_data_are_as_a_fit_to_all(fitted):
+    _, t = fitted
+    terms = [
+        npvi.Field("x", "y", range=0.5, sd=0.8, n_neighbors=200),
+        npvi.Group("site", sd=0.5),
+        npvi.Linear("forest", scale=1.0),
+    ]
+    settings = {"learn": False, "hyper": "plug-in"}
+    first = npvi.GPRegressor("poisson", terms=terms, **settings).fit(t[:120], "count")
+    first.update(t[120:])
+    whole = npvi.GPRegressor("poisson", terms=terms, **settings).fit(t, "count")
+    np.testing.assert_allclose(first.predict(t), whole.predict(t), rtol=1e-4)
+    assert len(first.loo()) == len(t)
+
+
+def test_leaving_one_out_is_as_fitting_without(fitted):
+    _, t = fitted
+    t = t[:60]
+    terms = [npvi.Field("x", "y", range=0.5, sd=0.8), npvi.Group("site", sd=0.5)]
+    model = npvi.GPRegressor("poisson", terms=terms, learn=False).fit(t, "count")
+    found = model.loo()
+    for row in (0, 7, 31):
+        rest = t.drop(index=row)
+        without = npvi.GPRegressor("poisson", terms=terms, learn=False).fit(rest, "count")
+        exact = without.predict_dist(t.iloc[[row]]).log_prob(t["count"].iloc[[row]])[0]
+        assert found[row] == pytest.approx(exact, abs=0.03)
+
+
+def test_compare_says_which_model_predicts_better(fitted):
+    model, t = fitted
+    poorer = npvi.GPRegressor("poisson", formula="count ~ forest + offset(log(hours))").fit(t)
+    found = npvi.compare(model, poorer)
+    assert found.difference > 2.0 * found.standard_error > 0.0
+    assert found.difference == pytest.approx(model.loo().sum() - poorer.loo().sum())
+    assert npvi.compare(poorer, model).difference == -found.difference
+
+
+def test_rows_shuffled_are_the_same_model(fitted):
+    model, t = fitted
+    again = npvi.GPRegressor("poisson", formula=FORMULA).fit(t.sample(frac=1.0, random_state=3))
+    np.testing.assert_allclose(again.predict(t), model.predict(t), rtol=1e-5)
+
+
+def test_scikit_learns_tools_take_them():
+    t = survey(90)
+    model = npvi.GPRegressor("poisson", terms=[npvi.Group("site"), npvi.Linear("forest")])
+    scores = cross_val_score(model, t, t["count"], scoring=npvi.log_score_scorer, cv=3)
+    assert np.isfinite(scores).all()
+
+
+def test_levels_without_variation_are_an_answer():
+    rng = np.random.default_rng(1)
+    t = pd.DataFrame({"site": np.tile(np.arange(20), 10), "x": rng.standard_normal(200)})
+    y = np.sort(rng.standard_normal(200)).reshape(10, 20).ravel()  # each site has some of each size
+    terms = [npvi.Group("site"), npvi.Linear("x")]
+    weak = npvi.GPRegressor(terms=terms).fit(t, y).summary()
+    assert weak["value"]["1|site__sd"] < 0.2
+    model = npvi.GPRegressor(terms=terms, **PLAIN).fit(t, y)
+    assert model.parts_["left_out"]["1|site"]
+    assert model.summary()["value"]["1|site__sd"] == 0.0
+    assert model.effects()["mean"].abs().max() == 0.0
+
+
+def test_two_covariates_and_a_circle():
+    rng = np.random.default_rng(2)
+    t = pd.DataFrame({"a": rng.uniform(size=400), "b": rng.uniform(size=400), "day": rng.uniform(0, 365, size=400)})
+    truth = np.sin(5.0 * t["a"]) * np.cos(4.0 * t["b"]) + np.sin(2.0 * np.pi * t["day"] / 365.0)
+    y = truth + 0.1 * rng.standard_normal(400)
+    terms = [npvi.Smooth("a", "b", k=7), npvi.Smooth("day", cyclic=True, period=(0.0, 365.0))]
+    model = npvi.GPRegressor(terms=terms).fit(t, y)
+    assert np.sqrt(np.mean((model.predict(t) - truth) ** 2)) < 0.05
+    ends = pd.DataFrame({"day": [0.0, 365.0, 10.0, 375.0]})
+    found = model.predict_dist(ends, terms=[terms[1]]).mean
+    np.testing.assert_allclose(found[[0, 2]], found[[1, 3]], atol=1e-8)
+
+
+def test_smooths_by_levels_and_by_numbers():
+    rng = np.random.default_rng(3)
+    t = pd.DataFrame({"x": rng.uniform(size=500), "f": np.tile(["a", "b"], 250), "z": rng.standard_normal(500)})
+    truth = np.where(t["f"] == "a", np.sin(6.0 * t["x"]), -t["x"]) + t["z"] * np.cos(3.0 * t["x"])
+    y = truth + 0.1 * rng.standard_normal(500)
+    model = npvi.GPRegressor(formula="y ~ f + z + s(x, by=f) + s(x, by=z)").fit(t.assign(y=y))
+    assert np.sqrt(np.mean((model.predict(t) - truth) ** 2)) < 0.04
+
+
+def test_a_smooth_costs_nothing_where_the_effect_is_straight():
+    rng = np.random.default_rng(4)
+    t = pd.DataFrame({"x": rng.uniform(-1.0, 1.0, size=200)})
+    y = t["x"] + 0.5 * rng.standard_normal(200)
+    curved = npvi.GPRegressor(terms=[npvi.Smooth("x")]).fit(t, y)
+    straight = npvi.GPRegressor(terms=[npvi.Linear("x")]).fit(t, y)
+    new = pd.DataFrame({"x": np.linspace(-1.0, 1.0, 50)})
+    off, best = (np.sqrt(np.mean((model.predict(new) - new["x"]) ** 2)) for model in (curved, straight))
+    assert off < best + 0.05
+
+
+def test_penalties_are_those_of_splines():
+    """A fit at a smoothing parameter is ridge regression with the spline's own penalty."""
+    rng = np.random.default_rng(5)
+    x = np.sort(rng.uniform(size=80))
+    y = np.sin(6.0 * x) + 0.2 * rng.standard_normal(80)
+    model = npvi.GPRegressor(Gaussian(npvi.fixed(0.04)), terms=[npvi.Smooth("x", k=9, smoothing=3.0)], **PLAIN)
+    model.fit(pd.DataFrame({"x": x}), y)
+    spline = Spline.of(x, 9)
+    A = np.hstack([spline.functions(x), np.ones((80, 1))])
+    S = linalg.block_diag(3.0 * spline.mgcv_scale(x) * spline.penalty, 0.0)
+    exact = A @ np.linalg.solve(A.T @ A / 0.04 + S, A.T @ y / 0.04)
+    np.testing.assert_allclose(model.predict(pd.DataFrame({"x": x})), exact, atol=1e-6)
+
+
+def test_totals_by_level_are_those_of_each():
+    t = survey()
+    model = npvi.GPRegressor("poisson", formula=FORMULA).fit(t)
+    dist = model.predict_dist(t)
+    found = dist.total(by="year", of="mean", seed=0, n=2000)
+    assert list(found) == [2000, 2001, 2002, 2003]
+    for year, total in found.items():
+        alone = dist.total((t["year"] == year).to_numpy(float), of="mean", seed=1, n=2000)
+        assert total.mean == pytest.approx(alone.mean, rel=1e-9)
+        assert total.std == pytest.approx(alone.std, rel=0.05)
+    assert sum(total.mean for total in found.values()) == pytest.approx(dist.total(of="mean", n=100).mean)
+    by_array = dist.total(by=t["year"].to_numpy(), of="mean", seed=0, n=2000)
+    assert repr(by_array) == repr(found)
+    assert found.frame().loc[2001, "lower"] < found[2001].mean
+    normal = npvi.GPRegressor(terms=[npvi.Group("site")], hyper="plug-in").fit(t, t["depth"]).predict_dist(t)
+    whole = normal.total(by="year")
+    np.testing.assert_allclose(whole[2000].std, normal.total((t["year"] == 2000).to_numpy(float)).std)
+    with pytest.raises(ValueError, match="no column 'month'"):
+        dist.total(by="month")
+    with pytest.raises(ValueError, match="one label per row"):
+        dist.total(by=[1, 2])
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+BAD = {
+    "unknown column": ({"terms": [npvi.Smooth("deep")]}, "there is no column 'deep'"),
+    "unknown in a formula": ({"formula": "count ~ forrest"}, "there is no column or function 'forrest'"),
+    "one level": ({"terms": [npvi.Group("one")]}, "there is one level"),
+    "a constant": ({"terms": [npvi.Smooth("constant")]}, "1 different value"),
+    "three values": ({"terms": [npvi.Smooth("three")]}, "3 different values"),
+    "twice": ({"terms": [npvi.Smooth("depth"), npvi.Smooth("depth")]}, "is there twice"),
+    "both": ({"terms": [npvi.Smooth("depth")], "formula": "count ~ forest"}, "give one of them"),
+    "a kernel": ({"terms": [npvi.Smooth("depth")], "kernel": "rbf"}, "kernel doesn't go with"),
+    "a method": ({"terms": [npvi.Smooth("depth")], "method": "npvi"}, "'npvi-nn' are for one surface"),
+    "missing numbers": ({"terms": [npvi.Smooth("gaps")]}, r"'gaps' has NaN or no number in 2 of 150 rows \(rows"),
+    "missing levels": ({"terms": [npvi.Group("holes")]}, "'holes' has NaN"),
+    "words": ({"terms": [npvi.Smooth("site")]}, "has text"),
+    "a log of nothing": ({"terms": [npvi.Linear("log(zero)")]}, "NaN or no number"),
+    "no link": ({"terms": [npvi.Linear()], "link": "loglog"}, "link must be one of"),
+    "link alone": ({"link": "exp"}, "link goes with terms"),
+    "text": ({"terms": "s(depth)"}, "a list such as"),
+    "texts": ({"terms": ["s(depth)"]}, "a formula is given as formula="),
+    "one place": ({"terms": [npvi.Field("constant", "one")]}, "has text|at one place"),
+    "shared first": ({"terms": [npvi.Field("x", "y", range="shared")]}, "that of the first field"),
+    "a sphere": ({"terms": [npvi.Field("depth", "year", sphere=True)]}, "longitude .* and latitude"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    settings, words = BAD[name]
+    t = survey().assign(one="a", constant=1.0, three=np.arange(150) % 3, zero=-1.0)
+    t["gaps"] = t["depth"].where(t.index > 1)
+    t["holes"] = t["site"].where(t.index > 1)
+    with pytest.raises(ValueError, match=words):
+        npvi.GPRegressor("poisson", **settings).fit(t, "count")
+
+
+def test_bad_input_at_prediction(fitted):
+    model, t = fitted
+    with pytest.raises(ValueError, match=r"lacks the column 'depth'.*terms=\[…\]"):
+        model.predict(t.drop(columns="depth"))
+    words = npvi.GPRegressor("poisson", terms=[npvi.Linear("site")]).fit(t, "count")
+    with pytest.raises(ValueError, match="has the level 'elsewhere', which the fit has not seen"):
+        words.predict(t.assign(site="elsewhere"))
+    by_year = npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y", by="year")], learn=False).fit(t, "count")
+    with pytest.raises(ValueError, match=r"'2030'.*AR1"):
+        by_year.predict(t.assign(year=2030))
+    forecast = npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y", by=npvi.AR1("year"))], learn=False)
+    later = forecast.fit(t, "count").predict_dist(t.assign(year=2030))
+    assert (later.latent_var > 0.9 * 0.49).all()
+    with pytest.raises(ValueError, match="this one has none"):
+        npvi.GPRegressor("poisson", learn=False).fit(t[["x", "y"]], t["count"]).predict_dist(t[["x", "y"]], terms=["a"])
+    with pytest.raises(AttributeError, match="see summary"):
+        _ = model.kernel_
+
+
+def test_warnings(fitted):
+    _, t = fitted
+    numbered = t.assign(row=np.arange(len(t)), twice=2.0 * t["forest"])
+    with pytest.warns(UserWarning, match="every row has a level of its own"):
+        npvi.GPRegressor("poisson", terms=[npvi.Group("row")], learn=False).fit(numbered, "count")
+    with pytest.warns(UserWarning, match="follows from the other columns"):
+        npvi.GPRegressor("poisson", terms=[npvi.Linear("forest", "twice")], learn=False).fit(numbered, "count")

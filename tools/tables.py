@@ -1,5 +1,5 @@
-"""Write tables into pages: likelihoods and kernels into the guide, from what the classes say of themselves, and the
-comparison of the README, from what `make bench-peers` measured.
+"""Write tables into pages: likelihoods and kernels into the guide, from what the classes say of themselves; figures
+from what `python -m benchmarks NAME` and `make bench-peers` kept.
 
     python tools/tables.py
 
@@ -8,6 +8,7 @@ comparison of the README, from what `make bench-peers` measured.
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import groupby
 from pathlib import Path
@@ -22,7 +23,13 @@ __all__ = ["PAGES", "main", "tables", "with_tables"]
 _ROOT = Path(__file__).parent.parent
 _PEERS = _ROOT / "benchmarks" / "beside" / "peers.csv"
 #: pages, and the tables that each has
-PAGES = {_ROOT / "docs" / "guide.md": ("likelihoods", "kernels"), _ROOT / "README.md": ("peers",)}
+PAGES = {
+    _ROOT / "README.md": ("peers",),
+    _ROOT / "docs" / "choosing.md": ("choices 0", "choices 1"),
+    _ROOT / "docs" / "guide.md": ("likelihoods", "kernels"),
+    _ROOT / "docs" / "serving.md": ("serving 0", "serving 1"),
+    _ROOT / "docs" / "sizes.md": ("growth 2", "growth 0", "growth 1"),
+}
 _ROWS = {
     "bird_counts": "bird counts, 6,553",
     "precipitation": "precipitation, 6,204",
@@ -52,7 +59,26 @@ def tables() -> dict[str, str]:
         )
     of_kernels = ["| name | functions |", "| --- | --- |"]
     of_kernels += [f"| `{name}` | {cls.about} |" for name, cls in sorted(KERNELS.items())]
-    return {"likelihoods": "\n".join(of_likelihoods), "kernels": "\n".join(of_kernels), "peers": _beside()}
+    written = {"likelihoods": "\n".join(of_likelihoods), "kernels": "\n".join(of_kernels), "peers": _beside()}
+    return written | {name: _kept(*name.split()) for names in PAGES.values() for name in names if " " in name}
+
+
+def _kept(name: str, number: str) -> str:
+    """A table that a benchmark kept, by the benchmark's name and the number of its table."""
+    result = json.loads((_ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    table = [part for part in result["parts"] if "rows" in part][int(number)]
+    lines = [f"*{table['title']}* (`python -m benchmarks {name}`, {result['date']}, {result['machine']})\n"]
+    lines += ["| " + " | ".join(table["header"]) + " |", "| --- |" + " ---: |" * (len(table["header"]) - 1)]
+    lines += ["| " + " | ".join(map(_figure, row)) + " |" for row in table["rows"]]
+    return "\n".join(lines)
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return str(value).replace("-", "−") if str(value).startswith("-") else str(value)
+    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
 
 
 def _beside() -> str:

@@ -44,7 +44,8 @@ model                                                      ``predict_dist`` retu
 ``GPRegressor`` that mixes several, the default for few    `npvi.predictive.MixturePredictive`
 rows or where two smoothnesses predict better than one
 ``VaryingNoiseRegressor``                                  `npvi.predictive.VaryingNoisePredictive`, or a mixture
-``GPClassifier``                                           `npvi.predictive.CategoricalPredictive`
+``GPClassifier``, two labels                               as ``GPRegressor``, of 0 and 1
+``GPClassifier``, three labels or more                     `npvi.predictive.CategoricalPredictive`
 =========================================================  ====================================================
 
 ``total`` returns a `npvi.predictive.Total`, ``latent_total`` a `npvi.predictive.NormalTotal`.
@@ -101,6 +102,19 @@ rows or where two smoothnesses predict better than one
     ("Stochastic gradients", 'For ``optimizer="sgd"``.', ["npvi.SGD"]),
     ("Real data", "", ["npvi.datasets"]),
     ("More", "", ["npvi"]),
+    (
+        "The paper's own",
+        "What :doc:`the paper, equation by equation <../paper>` speaks of.",
+        [
+            "npvi.inference.stochastic",
+            "npvi.priors.conditionals.conditionals",
+            "npvi.linalg.LowerHalf",
+            "npvi.linalg.zero_fill_factor",
+            "npvi.amortized.gcn.networks.adjacency",
+            "npvi.amortized.gcn.networks.forward",
+            "npvi.amortized.gcn.networks.recognise",
+        ],
+    ),
     (
         "Parts inside",
         "What models are made of, for those who build on them: :doc:`the rooms of the house <../architecture>`.",

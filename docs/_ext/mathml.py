@@ -25,7 +25,7 @@ def _inline(writer, node: nodes.Element) -> None:
 def _block(writer, node: nodes.Element) -> None:
     number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
     anchor = f' id="{node["ids"][0]}"' if node.get("ids") else ""
-    writer.body.append(f'<div class="math"{anchor}>{number}{_mathml(node, block=True)}</div>\n')
+    writer.body.append(f'<div class="formula"{anchor}>{number}{_mathml(node, block=True)}</div>\n')
     raise nodes.SkipNode
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from collections.abc import Callable
@@ -42,8 +43,8 @@ def test_every_block_runs(page, tmp_path, monkeypatch, capsys):
     plt.close("all")
     names: dict[str, Any] = {"__name__": page.stem, **BEFORE.get(page.stem, dict)()}
     for number, (needed, language, block) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
-        if needed:
-            pytest.importorskip(needed)
+        if needed and importlib.util.find_spec(needed) is None:
+            continue  # another program's, which tests may lack; ours beside it runs
         if language == "python":
             exec(compile(block, f"block {number} of {page.name}", "exec"), names)
         else:

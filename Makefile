@@ -21,7 +21,7 @@ $(VENV)/.ready-%: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	touch $@
 
-demo: $(READY) ## simulate a survey, fit it, print scores and write a picture
+demo: $(READY) ## simulate a survey, fit it, print scores, write a picture and a report
 	$(BIN)/npvi demo
 
 test: lint types ## everything that must hold: lint, types and the test suite

@@ -160,6 +160,7 @@ def test_demo(npvi, tmp_path):
     done = npvi("demo --rows 200 --output {tmp}/demo.png")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "demo.png").read_bytes()[1:4] == b"PNG"
+    assert "A simulated bird survey" in (tmp_path / "demo.html").read_text(encoding="utf-8")
     for text in (
         "160 fitted",
         "log density",

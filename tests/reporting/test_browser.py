@@ -127,6 +127,20 @@ def test_choices_show_one_layer_at_a_time(browser, map_page, width):
     opened.context.close()
 
 
+def test_a_degree_of_longitude_is_as_short_as_it_is(browser, map_page, width):
+    opened = Opened(browser, map_page, width)
+    sizes = opened.page.evaluate(
+        """() => {
+            const plot = Bokeh.documents[0].roots()[0];
+            const range = (one) => one.end - one.start;
+            return [plot.inner_width / range(plot.x_range), plot.inner_height / range(plot.y_range)];
+        }"""
+    )
+    middle = np.deg2rad(46.5)
+    assert sizes[0] / sizes[1] == pytest.approx(np.cos(middle), rel=0.02)
+    opened.context.close()
+
+
 def test_hover_shows_the_numbers_of_the_model(browser, map_page, counts):
     opened = Opened(browser, map_page, 1280)
     page = opened.page

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from npvi.cli.display import number, show_pairs, watching
+from npvi.cli.display import number, say, show_pairs, watching
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.tables import check_output
 
@@ -25,8 +25,9 @@ def demo(
         "demo.png"
     ),
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another survey.", min=0)] = 0,
+    report: Annotated[bool, typer.Option(help="Write a page beside the picture, to open in a browser.")] = True,
 ) -> None:
-    """Simulate a survey with a known truth, learn from it, print scores and write a picture.
+    """Simulate a survey with a known truth, learn from it, print scores, write a picture and a report.
 
     Observers count birds at places that crowd around towns and roads, for a few minutes or
     some hours each. The model learns from four fifths of the visits and predicts the others.
@@ -50,10 +51,37 @@ def demo(
             result = run_demo(rows, seed)
         with replacing(output) as file:
             draw(result, file, kind)
-        _show(result, output)
+        page = _write_report(result, output.with_suffix(".html")) if report else None
+        _show(result, output, page)
 
 
-def _show(result: DemoResult, output: Path) -> None:
+def _write_report(result: DemoResult, path: Path) -> Path | None:
+    """A page about the model, judged by the visits held out; None where its extra isn't installed."""
+    from importlib.util import find_spec
+
+    if find_spec("bokeh") is None:
+        say("without the extra 'report' there is no page: pip install 'npvi[report]'", style="dim")
+        return None
+    from npvi.demo.survey import SIZE
+    from npvi.reporting import report
+
+    survey, held = result.survey, result.held_out
+    with watching():
+        report(
+            result.model,
+            path,
+            survey.places[held],
+            survey.counts[held],
+            test_row={"exposure": survey.hours[held]},
+            bbox=(0.0, 0.0, SIZE, SIZE),
+            exceed=[5.0],
+            target="birds",
+            title="A simulated bird survey",
+        )
+    return path
+
+
+def _show(result: DemoResult, output: Path, page: Path | None) -> None:
     scores, seconds = result.scores, result.seconds
     pairs = {
         "visits": f"{scores['fitted']:,.0f} fitted, {scores['held_out']:,.0f} held out to score",
@@ -69,5 +97,6 @@ def _show(result: DemoResult, output: Path) -> None:
         f'1 would be right; {scores["npvi_squared_error_over_variance"]:.1f} with method="npvi"',
         "seconds": ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()),
         "picture": str(output),
+        **({} if page is None else {"report": f"{page}, which any browser opens"}),
     }
     show_pairs("A simulated bird survey", pairs)

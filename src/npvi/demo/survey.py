@@ -113,6 +113,8 @@ class DemoResult:
     truth, rate : (side, side), birds per hour on a grid of the map: as it is, and as predicted
     uncertainty : (side, side), standard deviation of the predicted rate relative to the rate, without the nugget
     beyond : (side, side), where the prediction is nearly the prior; the picture leaves that blank
+    model : fitted to the visits that aren't held out
+    held_out : (N,), which of the visits are
     """
 
     survey: Survey
@@ -123,6 +125,8 @@ class DemoResult:
     rate: Vector
     uncertainty: Vector
     beyond: NDArray[np.bool_]
+    model: GPRegressor
+    held_out: NDArray[np.bool_]
 
 
 def run_demo(rows: int = 20_000, seed: int = 0, side: int = 150) -> DemoResult:
@@ -174,6 +178,8 @@ def run_demo(rows: int = 20_000, seed: int = 0, side: int = 150) -> DemoResult:
         on_map.mean.reshape(side, side),
         np.sqrt(np.expm1(on_map.latent_var)).reshape(side, side),
         on_map.reach.beyond.reshape(side, side),
+        model,
+        held_out,
     )
 
 

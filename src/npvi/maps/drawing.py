@@ -17,7 +17,7 @@ _WIDTH = 8.0
 #: observations that are drawn one by one; of more a sample of so many
 _POINTS = 20_000
 #: from which range on, largest over smallest, positive numbers have a logarithmic scale
-_DECADES = 100.0
+_WIDE = 20.0
 #: share of values that is beyond either end of the colours
 _CLIPPED = 0.005
 #: surfaces whose colours end at fixed numbers
@@ -152,7 +152,7 @@ def _colours(name: str, values: Any) -> dict[str, Any]:
     low, high = np.quantile(known, [_CLIPPED, 1.0 - _CLIPPED]) if len(known) else (0.0, 1.0)
     if name == "std":
         return {"cmap": "magma", "norm": Normalize(0.0, high)}
-    if low > 0.0 and high > _DECADES * low:
+    if low > 0.0 and high > _WIDE * low:
         return {"cmap": "viridis", "norm": LogNorm(low, high)}
     return {"cmap": "viridis", "norm": Normalize(low, high if high > low else low + 1.0)}
 

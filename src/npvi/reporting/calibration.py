@@ -30,7 +30,7 @@ def calibration_panel(study: Study) -> Panel | None:
         else f"{len(judged.y):,} rows of the data, each predicted from all others"
     )
     body = (
-        f'<p class="hint">Diagnosis by {text(words)}. <b>What a good one looks like:</b> bars on the left within the '
+        f'<p class="hint">Judged by {text(words)}. <b>What a good one looks like:</b> bars on the left within the '
         "band, the line on the right on the diagonal. Bars high at both ends: intervals are too narrow; high in the "
         "middle: too wide; a slope: predictions are too high or too low.</p>"
         f'<div class="pair">{plot("pit", "histogram of the PIT", 1.5, 40)}'

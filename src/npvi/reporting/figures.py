@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from npvi.reporting.page import plain
 from npvi.runtime.extras import needed
 
-__all__ = ["ALERT", "INK", "ORANGE", "SOFT", "Layer", "colours_of", "figure", "raster", "short_name"]
+__all__ = ["ALERT", "INK", "ORANGE", "SOFT", "Layer", "colour_bar", "colours_of", "figure", "raster", "short_name"]
 
 INK, SOFT, ALERT, ORANGE = "#1f5a8c", "#c9d8e6", "#a8431f", "#d9822b"
 #: share of values that is beyond either end of the colours
 _CLIPPED = 0.005
 #: from which range on, largest over smallest, positive numbers have a logarithmic scale
-_DECADES = 100.0
+_WIDE = 20.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def colours_of(name: str, values: NDArray[np.float64]) -> Any:
         return LinearColorMapper(Cividis256, low=0.0, high=1.0, nan_color="rgba(0, 0, 0, 0)")
     low, high = (float(end) for end in np.quantile(known, [_CLIPPED, 1.0 - _CLIPPED])) if len(known) else (0.0, 1.0)
     palette = Magma256 if name == "sd" else Viridis256
-    if low > 0.0 and high > _DECADES * low:
+    if low > 0.0 and high > _WIDE * low:
         return LogColorMapper(palette, low=low, high=high, nan_color="rgba(0, 0, 0, 0)")
     low = 0.0 if name == "sd" else low
     return LinearColorMapper(palette, low=low, high=high if high > low else low + 1.0, nan_color="rgba(0, 0, 0, 0)")
@@ -94,7 +94,7 @@ def raster(
     -------
     per layer the models that show it; what covers the cells, or None; the mapper of the first layer's colours.
     """
-    from bokeh.models import ColorBar, ColumnDataSource, HoverTool, LinearColorMapper, PlainText
+    from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper
 
     left, bottom, right, top = box
     # keys of our own: names may hold whatever a user's columns and thresholds do
@@ -106,17 +106,7 @@ def raster(
         mapper = colours_of(layer.name, layer.values)
         first = mapper if first is None else first
         image = found.image(image=key, source=source, color_mapper=mapper, level="image", **where)
-        bar = ColorBar(
-            color_mapper=mapper,
-            title=PlainText(text=plain(layer.words, 70)),
-            title_text_font_style="normal",
-            title_text_font_size="12px",
-            orientation="horizontal",
-            height=12,
-            padding=4,
-            major_label_text_font_size="12px",
-        )
-        found.add_layout(bar, "below")
+        bar = colour_bar(found, mapper, layer.words)
         image.visible = bar.visible = number == 0
         shows.append([image, bar])
     cover = None
@@ -129,6 +119,33 @@ def raster(
     formatters = {f"@{key}": "printf" for key in keys}
     found.add_tools(HoverTool(renderers=[one[0] for one in shows], tooltips=tips, formatters=formatters))
     return shows, cover, first
+
+
+def colour_bar(found: Any, mapper: Any, words: str) -> Any:
+    """What the colours of a figure mean, below it; with plain numbers on a logarithmic scale."""
+    from bokeh.models import ColorBar, FixedTicker, LogColorMapper, PlainText, PrintfTickFormatter
+
+    scale: dict[str, Any] = {}
+    if isinstance(mapper, LogColorMapper):
+        digits = (1, 2, 5) if mapper.high < 200.0 * mapper.low else (1,)
+        powers = range(int(np.floor(np.log10(mapper.low))), int(np.ceil(np.log10(mapper.high))) + 1)
+        ticks = [
+            tick for power in powers for digit in digits if mapper.low <= (tick := digit * 10.0**power) <= mapper.high
+        ]
+        scale = {"ticker": FixedTicker(ticks=ticks), "formatter": PrintfTickFormatter(format="%g")}
+    bar = ColorBar(
+        color_mapper=mapper,
+        title=PlainText(text=plain(words, 70)),
+        title_text_font_style="normal",
+        title_text_font_size="12px",
+        orientation="horizontal",
+        height=12,
+        padding=4,
+        major_label_text_font_size="12px",
+        **scale,
+    )
+    found.add_layout(bar, "below")
+    return bar
 
 
 def short_name(name: str) -> str:

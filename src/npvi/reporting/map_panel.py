@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from npvi.maps import borders, described, predict_grid, with_medians
 from npvi.maps.projections import transform
 from npvi.predictive import Reach
-from npvi.reporting.figures import Layer, figure, raster, short_name
+from npvi.reporting.figures import Layer, colour_bar, figure, raster, short_name
 from npvi.reporting.page import Choice, Panel, checkboxes, plain, plot, radios, text
 from npvi.reporting.study import Study
 
@@ -18,6 +18,8 @@ __all__ = ["Observations", "map_panel", "observations_of"]
 
 #: observations that are drawn one by one; more are averaged in cells
 _MOST = 20_000
+#: observations from which on their places are dots
+_CIRCLES = 3000
 #: cells along the longer side that observations are averaged in
 _ACROSS = 80
 #: bytes of all layers in the file
@@ -50,10 +52,7 @@ def map_panel(study: Study) -> Panel | None:
     y_name, x_name = (str(dim) for dim in next(iter(found.data_vars.values())).dims)
     from bokeh.models import DataRange1d
 
-    plotted = figure(x_name, y_name, dragged=True, match_aspect=True, aspect_scale=_stretch(study, box))
-    margins = {"range_padding": 0.0, "bounds": None}
-    plotted.x_range = DataRange1d(start=box[0], end=box[2], **margins)
-    plotted.y_range = DataRange1d(start=box[1], end=box[3], **margins)
+    plotted = figure(x_name, y_name, dragged=True, match_aspect=True, aspect_scale=1.0 / _stretch(study, box))
     shows, cover, mapper = raster(plotted, box, layers, beyond)
     checks: list[tuple[str, list[Any], bool]] = []
     lines = _borders(study, found, box)
@@ -69,7 +68,8 @@ def map_panel(study: Study) -> Panel | None:
     if cover is not None:
         checks.append(("leave out what lies beyond the reach of the data", [cover], True))
     checks.insert(0, (seen.words, [marks["where"]], True))
-    plotted.x_range.renderers = plotted.y_range.renderers = [shows[0][0]]
+    # of the cells alone: observations elsewhere, and borders, don't widen the map
+    plotted.x_range, plotted.y_range = (DataRange1d(range_padding=0.0, renderers=[shows[0][0]]) for _ in range(2))
     choices = [Choice(layer.name, show) for layer, show in zip(layers, shows)]
     values = f"What was observed at each place ({study.unit_words}), in the colours of the {layers[0].name}."
     choices.append(Choice("observations", [marks["values"], shows[0][1]], values))
@@ -210,7 +210,7 @@ def observations_of(study: Study) -> Observations:
 
 def _draw(plotted: Any, places: Vector, seen: Observations, mapper: Any, study: Study, map_of: Any) -> dict[str, Any]:
     """Where they are; their values; their residuals and the bar of these colours."""
-    from bokeh.models import ColorBar, ColumnDataSource, HoverTool, LinearColorMapper, PlainText
+    from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper
     from bokeh.palettes import diverging_palette
 
     size = float(np.clip(260.0 / np.sqrt(len(places)), 3.0, 9.0))
@@ -224,9 +224,11 @@ def _draw(plotted: Any, places: Vector, seen: Observations, mapper: Any, study: 
     }
     source = ColumnDataSource(columns)
     found: dict[str, Any] = {}
-    found["where"] = plotted.scatter(
-        "x", "y", source=source, size=0.7 * size, fill_color=None, line_color="white", line_width=1.0, line_alpha=0.75
-    )
+    # circles while there is room for them, else fine dots
+    look: dict[str, Any] = {"size": 0.7 * size, "fill_color": None, "line_color": "white", "line_alpha": 0.75}
+    if len(places) > _CIRCLES:
+        look = {"size": 1.6, "fill_color": "white", "fill_alpha": 0.5, "line_color": None}
+    found["where"] = plotted.scatter("x", "y", source=source, line_width=1.0, **look)
     found["values"] = plotted.scatter(
         "x",
         "y",
@@ -266,18 +268,8 @@ def _draw(plotted: Any, places: Vector, seen: Observations, mapper: Any, study: 
             fill_color={"field": "residual", "transform": scale},
             visible=False,
         )
-        found["bar"] = ColorBar(
-            color_mapper=scale,
-            title=PlainText(text="residual, in standard deviations"),
-            title_text_font_style="normal",
-            title_text_font_size="12px",
-            orientation="horizontal",
-            height=12,
-            padding=4,
-            visible=False,
-            major_label_text_font_size="12px",
-        )
-        plotted.add_layout(found["bar"], "below")
+        found["bar"] = colour_bar(plotted, scale, "residual, in standard deviations")
+        found["bar"].visible = False
         residual_tips = [("residual", "@residual{%.3g}"), (plain(study.unit_words, 40), "@value{%.5g}")]
         formats = {"@residual": "printf", "@value": "printf"}
         plotted.add_tools(HoverTool(renderers=[found["residuals"]], tooltips=residual_tips, formatters=formats))

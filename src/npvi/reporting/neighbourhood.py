@@ -37,7 +37,7 @@ def neighbourhood_panel(study: Study) -> Panel | None:
     settings: dict[str, Any] = {"match_aspect": True} if study.places is not None else {}
     if study.degrees:
         middle = float(np.median(where[:, 1]))
-        settings["aspect_scale"] = 1.0 / np.cos(np.deg2rad(np.clip(middle, -80, 80)))
+        settings["aspect_scale"] = float(np.cos(np.deg2rad(np.clip(middle, -80, 80))))
     plotted = figure(*labels, dragged=True, **settings)
     behind = where if len(where) <= _BEHIND else where[rng.choice(len(where), _BEHIND, replace=False)]
     plotted.scatter(behind[:, 0], behind[:, 1], size=3, fill_color="#aab4bf", line_color=None)

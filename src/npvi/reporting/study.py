@@ -95,7 +95,13 @@ class Study:
     def names(self) -> list[str]:
         """Of all inputs."""
         named = getattr(self.model, "feature_names_in_", None)
-        return [f"x{number}" for number in range(self.X.shape[1])] if named is None else [str(name) for name in named]
+        if named is not None:
+            return [str(name) for name in named]
+        found = [f"x{number}" for number in range(self.X.shape[1])]
+        if self.places is not None:
+            for number, name in zip(self.places.places, self.places.axes):
+                found[number] = name
+        return found
 
     @cached_property
     def places(self) -> Inputs | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -113,8 +114,8 @@ def making_panel(study: Study) -> Panel:
         ("rows", f"{len(study.y):,}"),
         ("target", study.target),
         ("inputs", ", ".join(study.names)),
-        ("likelihood", " ".join(repr(core.likelihood_).split())),
-        ("kernel", " ".join(repr(core.kernel_).split())),
+        ("likelihood", _short(core.likelihood_)),
+        ("kernel", _short(core.kernel_)),
         ("posterior", _METHODS.get(fitted.spec.method, fitted.spec.method)),
         ("prior", _prior(core)),
         ("bound", f"{core.elbo_:,.2f}, {core.elbo_ / max(1, len(study.y)):.4f} per row"),
@@ -124,6 +125,17 @@ def making_panel(study: Study) -> Panel:
     ]
     rows = [[text(name), text(value, 2000)] for name, value in facts]
     return Panel("making", "How it was made", table(["", ""], rows, kind="facts"))
+
+
+def _short(part: Any) -> str:
+    """A kernel or a likelihood on one line, its numbers with few digits.
+
+    >>> from npvi.kernels import RBF
+    >>> _short(RBF(0.123456789))
+    'RBF(length_scale=0.1235)'
+    """
+    line = " ".join(repr(part).split())
+    return re.sub(r"\d+\.\d{5,}(e[+-]?\d+)?", lambda number: f"{float(number[0]):.4g}", line)
 
 
 def _prior(core: Any) -> str:

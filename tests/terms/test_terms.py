@@ -358,6 +358,28 @@ def test_bad_input_at_prediction(fitted):
         _ = model.kernel_
 
 
+def test_a_field_may_be_constant_in_cells():
+    t = survey()
+    fine = npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y")], learn=False).fit(t, "count")
+    coarse = npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y", cell=0.5)], learn=False).fit(t, "count")
+    assert fine.parts_["numbers"]["gp(x, y)"] == len(t[["x", "y"]].drop_duplicates())
+    assert coarse.parts_["numbers"]["gp(x, y)"] == 4
+    same = pd.DataFrame({"x": [0.1, 0.4], "y": [0.1, 0.2]})
+    assert np.ptp(coarse.predict(same)) < 1e-12
+    rounded = t.assign(x=np.floor(t["x"] / 0.5) * 0.5 + 0.25, y=np.floor(t["y"] / 0.5) * 0.5 + 0.25)
+    by_hand = npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y", range=0.4, sd=0.7)], learn=False)
+    in_cells = npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y", range=0.4, sd=0.7, cell=0.5)], learn=False)
+    expected = by_hand.fit(rounded, "count").predict(rounded)
+    np.testing.assert_allclose(in_cells.fit(t, "count").predict(t), expected, rtol=1e-8)
+
+
+def test_means_made_by_tails_are_said_to_be(fitted):
+    model, t = fitted
+    far = t.head(3).assign(depth=1e4)
+    with pytest.warns(UserWarning, match=r"in 3 of 3 rows.*quantile\(0.5\)"):
+        model.predict(far)
+
+
 def test_warnings(fitted):
     _, t = fitted
     numbered = t.assign(row=np.arange(len(t)), twice=2.0 * t["forest"])

@@ -7,6 +7,7 @@ from npvi.estimators.classifier import GPClassifier
 from npvi.estimators.comparing import Comparison, compare
 from npvi.estimators.filling import fill
 from npvi.estimators.pipeline import Pipeline
+from npvi.estimators.points import fit_points
 from npvi.estimators.regressor import GPRegressor
 from npvi.estimators.scorer import log_score_scorer
 from npvi.estimators.varying_noise import VaryingNoiseRegressor
@@ -20,5 +21,6 @@ __all__ = [
     "VaryingNoiseRegressor",
     "compare",
     "fill",
+    "fit_points",
     "log_score_scorer",
 ]

@@ -22,10 +22,12 @@ from npvi.posteriors import Posterior
 from npvi.predictive import CategoricalPredictive
 from npvi.runtime.warn import warn
 
-__all__ = ["Fitted", "Hyper", "Interrupted", "sums_of", "warn_about_sums"]
+__all__ = ["Fitted", "Hyper", "Interrupted", "sums_of", "warn_about_presences", "warn_about_sums"]
 
 Vector = NDArray[np.float64]
 
+#: rows that are all 1, from which on they may be a point pattern
+_PATTERN = 10
 #: how far off the expected sum may be: relative to what was seen, and in standard errors
 _SHARE, _ERRORS = 0.15, 4.0
 
@@ -222,6 +224,16 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, message: str, fitted: Fitted) -> None:
         super().__init__(message)
         self.fitted = fitted
+
+
+def warn_about_presences(data: Data) -> None:
+    """Warn where all that is there are places where something was seen."""
+    if not data.likelihood.support.discrete or len(data.y) < _PATTERN or np.any(data.y != 1.0) or data.one_sided:
+        return
+    warn(
+        "every count is 1: places where something was seen say nothing of where it is not. If the rows are a point "
+        "pattern, npvi.fit_points(points, window) counts them in cells, empty ones too"
+    )
 
 
 def warn_about_sums(fitted: Fitted, labels: Any = None) -> None:

@@ -19,7 +19,7 @@ from npvi.likelihoods.families.rates import Rates, typical_count
 from npvi.likelihoods.families.scales import hardly_varies
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.model.canonical import naming_rows, rows_of_fit
-from npvi.model.fitted import Fitted, Interrupted
+from npvi.model.fitted import Fitted, Interrupted, warn_about_presences
 from npvi.model.hyper import settle
 from npvi.model.inferring import Clock, Task, fitted_at, not_converged
 from npvi.model.linear_part import coefficient_precision, constant_scale, linear_part
@@ -128,11 +128,12 @@ def _warn_about(task: Task) -> None:
     y = task.table.data.y
     if np.ptp(y) > 0.0 and hardly_varies(y):
         warn(f"y is {y[0]:g} in every row but for rounding, and taken for a constant: if it isn't, subtract {y[0]:g}")
+    warn_about_presences(task.table.data)
     if task.part.constant and task.table.data.one_sided:
         warn(
             "all counts are 0, or all are as large as can be: how rare the others are can't be known, so the constant "
             "mean (of log or logit) has a prior of mean 0 and standard deviation "
-            f"{constant_scale(task.table.data):g}"
+            f"{constant_scale(task.table.data):g}. Of presences alone npvi.fit_points makes a point pattern"
         )
 
 

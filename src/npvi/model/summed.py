@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from npvi.checks import rows_text
 from npvi.components import Parts
 from npvi.components.prediction import PartsPrediction, Seen
 from npvi.inference import Data
@@ -20,8 +21,8 @@ from npvi.learning.integration import integrate
 from npvi.learning.objective import with_values
 from npvi.learning.parts import LearnedParts, PartsObjective, learn_parts
 from npvi.learning.space import SearchSpace, unwrapped
-from npvi.likelihoods import Likelihood
-from npvi.model.fitted import Hyper, sums_of
+from npvi.likelihoods import Likelihood, conditional_moments
+from npvi.model.fitted import Hyper, sums_of, warn_about_presences
 from npvi.model.hyper import learned_table
 from npvi.model.linear_part import constant_precision
 from npvi.predictive import MixturePredictive, Predictive
@@ -53,6 +54,9 @@ Vector = NDArray[np.float64]
 _ROWS, _MOST_NUMBERS = 2500, 12
 #: steps with which second derivatives are found, on the scale of learning
 _STEP = 0.05
+#: variance of a predictor from which on means of exp η say little; and growth of the logarithm of a mean from η = 10 to
+#: 20 that counts as exponential
+_UNSURE, _STEEP = 9.0, 8.0
 #: rows of a prediction that are handled at a time
 _TOGETHER = 2**16
 
@@ -196,6 +200,7 @@ def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
     >>> round(fitted.values["1|site__sd"] ** 2, 1), round(fitted.values["likelihood__variance"], 2)
     (9.3, 1.0)
     """
+    warn_about_presences(data)
     design = _designed(spec, table, data, rows)
     if spec.learn:
         learned = learn_parts(
@@ -414,6 +419,7 @@ def _predicted(
     if offset is not None:
         mean = mean + offset
     variance = np.maximum(variance, 0.0)
+    _warn_about_tails(fitted.likelihood, variance)
 
     def together() -> Any:
         """All rows as one."""
@@ -426,6 +432,23 @@ def _predicted(
 
     joint = _Joint(prediction, together, mean)
     return Predictive(fitted.likelihood, mean, variance, row, joint, 0.0, _reach(fitted, table, terms))
+
+
+def _warn_about_tails(likelihood: Likelihood, variance: Vector) -> None:
+    """Warn where means are made by what is hardly possible: of responses that grow like exp η, exp(m + v/2)."""
+    unsure = np.flatnonzero(variance > _UNSURE)
+    if not len(unsure):
+        return
+    try:
+        low, high = np.log(np.maximum(conditional_moments(likelihood, np.array([10.0, 20.0]), {})[0], 1e-300))
+    except NotImplementedError:  # a user's own class without moments
+        return
+    if high - low >= _STEEP:
+        warn(
+            f"the predictor's standard deviation is above {np.sqrt(_UNSURE):g} in {len(unsure)} of {len(variance)} "
+            f"{rows_text(unsure)}, far from all data: means of the response there are made by what is hardly possible, "
+            "and so are sums. Use medians, quantile(0.5), or leave these rows out"
+        )
 
 
 class _Joint:

@@ -103,6 +103,8 @@ class FieldPart:
         X = numbers(table, self._term.columns, self.name)
         if self._term.sphere:
             X = _on_sphere(X, self.name)
+        if self._term.cell is not None:
+            X = (np.floor(X / self._term.cell) + 0.5) * self._term.cell
         by = self._term.by
         if isinstance(by, str):
             assert self._levels is not None

@@ -217,6 +217,8 @@ class Field(Term):
     sd : standard deviation: likewise; `npvi.pc(above=…)`, `npvi.half_normal`.
     sphere : whether the columns are longitude and latitude in degrees; distances are then kilometres.
     n_neighbors : earlier points that each point looks at.
+    cell : size of cells within which the field is one number, if it is to be no finer than that, as the mesh of SPDE
+        models is coarse. There are then as many numbers as cells with data.
     rho : for `AR1`, the correlation from one time to the next: where learning starts, or `npvi.fixed`.
 
     Examples
@@ -232,6 +234,7 @@ class Field(Term):
     sd: Any
     sphere: bool
     n_neighbors: int
+    cell: float | None
     rho: Any
 
     def __init__(
@@ -243,6 +246,7 @@ class Field(Term):
         sd: Any = None,
         sphere: bool = False,
         n_neighbors: int = 20,
+        cell: float | None = None,
         rho: Any = None,
     ) -> None:
         _check_columns(columns, "Field")
@@ -256,9 +260,13 @@ class Field(Term):
         if not (isinstance(range, str) and range in ("shared", "each")):
             _check_parameter(range, "Field: range", several=True)
         _check_parameter(sd, "Field: sd")
+        if cell is not None:
+            check_number(cell, "Field: cell", SCALE)
+            if sphere:
+                raise ValueError("Field: cells are of columns in a plane: leave cell= or sphere= out")
         if rho is not None and not isinstance(by, AR1):
             raise ValueError("Field: rho goes with by=npvi.AR1(…)")
-        for one, value in zip(fields(self), (columns, by, kernel, range, sd, sphere, n_neighbors, rho)):
+        for one, value in zip(fields(self), (columns, by, kernel, range, sd, sphere, n_neighbors, cell, rho)):
             object.__setattr__(self, one.name, value)
 
     @property

@@ -134,3 +134,15 @@ def test_borders_are_drawn_where_the_system_is_known():
     assert axis.get_xlim() == pytest.approx((5.0, 11.0), abs=0.5)
     assert not [one for one in npvi.plot.map(found, lines=False).collections if isinstance(one, LineCollection)]
     plt.close("all")
+
+
+def test_names_are_no_formulas(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(size=(60, 2)), columns=[r"$\bad{$", r"US$ and $x^2$"])
+    model = npvi.GPRegressor(kernel=npvi.kernels.RBF(0.3), learn=False).fit(X, X.sum(axis=1))
+    drawn = npvi.plot.residuals(npvi.diagnose(model), "place")
+    assert drawn.get_ylabel() == r"US\$ and \$x^2\$"
+    npvi.plot.map(model.predict_grid(0.2), title="$x^2$").figure.savefig(tmp_path / "map.png")
+    for axis in (drawn, npvi.plot.neighbourhood(model)):
+        axis.figure.savefig(tmp_path / "picture.png")
+    plt.close("all")

@@ -8,9 +8,12 @@ import html
 import json
 import re
 
+import geopandas
 import numpy as np
 import pandas as pd
 import pytest
+import rioxarray  # noqa: F401 - which gives arrays their systems
+import xarray
 
 import npvi
 from npvi.estimators.leaving_out import left_out
@@ -20,6 +23,7 @@ from npvi.reporting.map_panel import Observations
 from npvi.reporting.parts import numbers_of, parts_of
 from npvi.reporting.study import Study
 from tests.reporting.conftest import EVIL, EVIL_COLUMN
+from tests.support.full_disk import full_disk  # noqa: F401 - a fixture
 
 
 def data_of(path, key):
@@ -168,3 +172,24 @@ def test_borders_are_where_they_are():
     assert np.hypot(*(metres - [279_500.0, 5_120_000.0]).T).min() < 15_000.0
     world = borders((-180.0, -90.0, 180.0, 90.0), "EPSG:4326")
     assert max(np.abs(np.diff(line[:, 0])).max() for line in world) < 30.0  # none goes around the Earth
+
+
+def test_a_full_disk_leaves_nothing(counts, tmp_path, full_disk):  # noqa: F811
+    with pytest.raises(OSError, match="the disk is full"):
+        npvi.report(counts, tmp_path / "x.html", grid=1.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_maps_in_metres_and_templates_in_degrees(tmp_path):
+    rng = np.random.default_rng(0)
+    lon, lat = rng.uniform(8.0, 16.0, 200), rng.uniform(46.0, 50.0, 200)
+    frame = geopandas.GeoDataFrame({"height": lon}, geometry=geopandas.points_from_xy(lon, lat), crs=4326).to_crs(32633)
+    model = npvi.GPRegressor(kernel=npvi.kernels.Matern32(80e3), learn=False).fit(frame, np.sin(lon))
+    assert dict(numbers_of(Study(model)))["kernel__length_scale"].unit == "metres"
+    template = xarray.Dataset(
+        {"height": (("lat", "lon"), rng.normal(size=(6, 9)))},
+        {"lat": np.linspace(50, 46, 6), "lon": np.linspace(8, 16, 9)},
+    ).rio.write_crs(4326)
+    for grid, words in ((None, "at the medians of the data: height = "), (template, "9 × 6 cells were predicted")):
+        npvi.report(model, tmp_path / "page.html", grid=grid)
+        assert words in (tmp_path / "page.html").read_text(encoding="utf-8")

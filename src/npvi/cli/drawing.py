@@ -46,6 +46,7 @@ def _map(model: Any, target: str) -> Any:
     from matplotlib.figure import Figure
 
     from npvi.maps import inputs_of, training_inputs, with_medians
+    from npvi.maps.drawing import verbatim
     from npvi.plot import figure_size
     from npvi.plot import map as plot_map
 
@@ -59,7 +60,7 @@ def _map(model: Any, target: str) -> Any:
     show = "label" if "label" in found and "mean" not in found else None
     title = f"{target}: {show or 'mean'} and observations"
     seen = training_inputs(model)[:, list(places.places)]
-    plot_map(found, show, seen, ax=figure.add_subplot(), title=title.replace("$", r"\$"))
+    plot_map(found, show, seen, ax=figure.add_subplot(), title=verbatim(title))
     if said:
         figure.supxlabel(said, fontsize="small")
     return figure

@@ -10,7 +10,7 @@ from npvi.maps.grid import Grid, bands_of, is_xarray, read_raster
 from npvi.maps.inputs import Inputs, inputs_of, training_inputs, with_medians
 from npvi.maps.polygons import predict_polygons
 from npvi.maps.predicting import predict_grid
-from npvi.maps.projections import is_geographic
+from npvi.maps.projections import axis_unit, is_geographic
 from npvi.maps.surfaces import check_levels, check_thresholds, described, exceed_name, label_names, surfaces
 from npvi.maps.writing import FORMATS, write_map
 
@@ -18,6 +18,7 @@ __all__ = [
     "FORMATS",
     "Grid",
     "Inputs",
+    "axis_unit",
     "bands_of",
     "borders",
     "check_levels",

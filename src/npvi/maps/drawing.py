@@ -10,7 +10,7 @@ from npvi.checks import as_numbers, check_flag, rows_text
 from npvi.maps.borders import borders
 from npvi.runtime.extras import needed
 
-__all__ = ["figure_size", "map"]
+__all__ = ["figure_size", "map", "verbatim"]
 
 #: inches
 _WIDTH = 8.0
@@ -76,14 +76,25 @@ def map(
     if places is not None and len(places):
         _points(ax, places)
     # as high as the map
-    ax.figure.colorbar(image, ax=ax, fraction=min(0.046 * ratio, 0.15), pad=0.02, label=name, extend=_extend(image))
-    ax.set_title(words if title is None else str(title))
+    ax.figure.colorbar(
+        image, ax=ax, fraction=min(0.046 * ratio, 0.15), pad=0.02, label=verbatim(name), extend=_extend(image)
+    )
+    ax.set_title(verbatim(words if title is None else title))
     return ax
 
 
 def figure_size(found: Any) -> tuple[float, float]:
     """Width and height in inches of a picture that a map fills."""
     return _WIDTH, float(np.clip(0.85 * _WIDTH * _ratio(found) + 0.8, 3.0, 10.0))
+
+
+def verbatim(words: Any) -> str:
+    """Text that matplotlib shows as it is, also where it would take it for a formula.
+
+    >>> print(verbatim("US$ per $x^2$"))
+    US\\$ per \\$x^2\\$
+    """
+    return str(words).replace("$", r"\$")
 
 
 def _ratio(found: Any) -> float:
@@ -117,8 +128,8 @@ def _grid(ax: Any, found: Any, name: str, within_reach: bool) -> tuple[Any, str]
     image = ax.pcolormesh(
         found[x].to_numpy(), found[y].to_numpy(), values, shading="nearest", rasterized=True, **_colours(name, values)
     )
-    ax.set_xlabel(str(x))
-    ax.set_ylabel(str(y))
+    ax.set_xlabel(verbatim(x))
+    ax.set_ylabel(verbatim(y))
     ax.set_aspect(_stretch(found, str(x), found[y].to_numpy()))
     return image, str(variable.attrs.get("long_name", name))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from npvi.runtime.extras import needed
 
-__all__ = ["check_degrees", "is_geographic", "same_system", "system_text", "transform"]
+__all__ = ["axis_unit", "check_degrees", "is_geographic", "same_system", "system_text", "transform"]
 
 
 def system_text(crs: Any, name: str = "crs") -> str | None:
@@ -38,6 +38,17 @@ def is_geographic(crs: str) -> bool:
     (True, False)
     """
     return bool(needed("pyproj", "geo", "coordinate reference systems").CRS.from_user_input(crs).is_geographic)
+
+
+def axis_unit(crs: str) -> str:
+    """What coordinates are counted in.
+
+    >>> axis_unit("EPSG:4326"), axis_unit("EPSG:32609")
+    ('degrees', 'metres')
+    """
+    axes = needed("pyproj", "geo", "coordinate reference systems").CRS.from_user_input(crs).axis_info
+    name = str(axes[0].unit_name) if axes else "unit"
+    return f"{name}s" if name.isalpha() else name
 
 
 def same_system(one: str, other: str) -> bool:

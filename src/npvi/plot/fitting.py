@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from npvi.checks import check_count
+from npvi.maps.drawing import verbatim
 from npvi.plot.style import INK, ORANGE, axes_for, tidy, title
 
 __all__ = ["neighbourhood", "trace"]
@@ -104,7 +105,7 @@ def neighbourhood(model: Any, row: int | None = None, ax: Any = None) -> Any:
         axis.plot(*np.transpose([own, places[parent]]), style, color=colour, linewidth=0.6 + 3.5 * share, alpha=0.8)
         axis.plot(*places[parent], "o", color=colour, markersize=3.0 + 4.0 * share)
     axis.plot(*own, "*", color="#c1272d", markersize=15, markeredgecolor="white")
-    axis.set(xlabel=labels[0], ylabel=labels[1])
+    axis.set(xlabel=verbatim(labels[0]), ylabel=verbatim(labels[1]))
     title(axis, f"Row {row} and its parents", "thick: large weights; orange, dashed: negative")
     tidy(axis)
     return axis

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from npvi.checks import check_choice
+from npvi.maps.drawing import verbatim
 from npvi.plot.style import ALERT, INK, ORANGE, SOFT, axes_for, plain_ticks, tidy, title
 
 __all__ = ["calibration", "residuals"]
@@ -134,7 +135,7 @@ def _by_distance(axis: Any, found: Any) -> None:
         low, high = axis.get_xlim()
         _mark_range(axis, found.range.distance, low, high)
         plain_ticks(axis, 1.4 * shown[0] if same_place else low, high, shown[0] if same_place else None)
-    axis.set(xlabel=f"distance between rows ({found.unit})", ylabel="correlation of residuals")
+    axis.set(xlabel=f"distance between rows ({verbatim(found.unit)})", ylabel="correlation of residuals")
     title(axis, "What is left in the residuals", "0 is right; bars: two standard errors")
     tidy(axis)
 
@@ -208,7 +209,7 @@ def _by_place(axis: Any, found: Any) -> None:
     degrees = found.axes[0].lower().startswith(("lon", "lng"))
     middle = 0.5 * float(np.min(y) + np.max(y))
     axis.set_aspect(1.0 / np.cos(np.deg2rad(middle)) if degrees and abs(middle) < 85.0 else "equal")
-    axis.set(xlabel=found.axes[0], ylabel=found.axes[1])
+    axis.set(xlabel=verbatim(found.axes[0]), ylabel=verbatim(found.axes[1]))
     bar = axis.figure.colorbar(dots, ax=axis, fraction=0.035, pad=0.02, extend="both")
     bar.set_label("standard deviations")
     title(axis, "Residuals on the map", "orange: more than predicted, blue: less; patches of one colour are structure")

@@ -60,6 +60,8 @@ def figure(x_label: str, y_label: str, dragged: bool = False, **settings: Any) -
         axes.major_tick_line_color = "#9aa6b2"
         axes.minor_tick_line_color = None
         axes.axis_label_text_color = axes.major_label_text_color = "#3d4a57"
+    if dragged:
+        found.axis.formatter.use_scientific = False  # coordinates of millions of metres
     found.grid.grid_line_color = None if dragged else "#e7ebef"
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.maps import borders, described, predict_grid, with_medians
+from npvi.maps import borders, described, is_geographic, predict_grid, with_medians
 from npvi.maps.projections import transform
 from npvi.predictive import Reach
 from npvi.reporting.figures import Layer, colour_bar, figure, raster, short_name
@@ -49,13 +49,14 @@ def map_panel(study: Study) -> Panel | None:
         **study.row,
     )
     layers, box, beyond, kept = _layers(found, study)
+    crs = _system(study, found)
     y_name, x_name = (str(dim) for dim in next(iter(found.data_vars.values())).dims)
     from bokeh.models import DataRange1d
 
-    plotted = figure(x_name, y_name, dragged=True, match_aspect=True, aspect_scale=1.0 / _stretch(study, box))
+    plotted = figure(x_name, y_name, dragged=True, match_aspect=True, aspect_scale=1.0 / _stretch(crs, box))
     shows, cover, mapper = raster(plotted, box, layers, beyond)
     checks: list[tuple[str, list[Any], bool]] = []
-    lines = _borders(study, found, box)
+    lines = [] if crs is None else borders(box, crs)
     if lines:
         at = [line[:, 0] for line in lines], [line[:, 1] for line in lines]
         # dark on a light rim: to be seen on any colour
@@ -79,7 +80,7 @@ def map_panel(study: Study) -> Panel | None:
             f"predicted {_how(study)}. Without structure is right."
         )
         choices.append(Choice("residuals", [marks["residuals"], marks["bar"]], words))
-    width = (box[2] - box[0]) / (box[3] - box[1]) / _stretch(study, box)
+    width = (box[2] - box[0]) / (box[3] - box[1]) / _stretch(crs, box)
     body = (
         '<p class="hint">Drag to move, use the magnifiers (or Ctrl and the wheel) to zoom; point at a cell for all '
         f"its numbers.</p>{radios('map-layer', 'Show', choices)}"
@@ -136,14 +137,11 @@ def _layers(found: Any, study: Study) -> tuple[list[Layer], tuple[float, float, 
     return layers, (left, bottom, right, top), reach.beyond, kept
 
 
-def _stretch(study: Study, box: tuple[float, float, float, float]) -> float:
+def _stretch(crs: str | None, box: tuple[float, float, float, float]) -> float:
+    """Of a unit of y beside one of x: a degree of longitude is shorter than one of latitude."""
     middle = 0.5 * (box[1] + box[3])
-    return 1.0 / float(np.cos(np.deg2rad(middle))) if study.degrees and abs(middle) < 85.0 else 1.0
-
-
-def _borders(study: Study, found: Any, box: tuple[float, float, float, float]) -> list[Vector]:
-    crs = _system(study, found)
-    return [] if crs is None else borders(box, crs)
+    degrees = crs is not None and is_geographic(crs)
+    return 1.0 / float(np.cos(np.deg2rad(middle))) if degrees and abs(middle) < 85.0 else 1.0
 
 
 def _system(study: Study, found: Any) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from npvi.kernels import Kernel
+from npvi.maps import axis_unit
 from npvi.reporting.page import Panel, table, text
 from npvi.reporting.study import Study
 
@@ -185,8 +186,9 @@ def _unit(study: Study, key: str, coordinates: Sequence[str]) -> str:
             return "km"
         entry = _entry(key)
         named = coordinates[entry] if entry is not None and entry < len(coordinates) else None
-        if study.degrees and (named is None or named in study.places.axes):  # type: ignore[union-attr]
-            return "degrees"
+        places = study.places
+        if places is not None and places.crs is not None and (named is None or named in places.axes):
+            return axis_unit(places.crs)
         return f"units of {named if named is not None else ', '.join(coordinates)}"
     if (key.startswith("kernel") and last == "variance") or last == "nugget":
         return "f²"

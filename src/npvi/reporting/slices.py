@@ -76,11 +76,13 @@ def slices_panel(study: Study) -> Panel | None:
         plots[key] = drawn
         heading = f"{plain(study.names[first], 60)} and {plain(study.names[second], 60)}"
         buttons = radios(f"{key}-layer", "Show", choices)
-        parts.append(f"<h3>{text(heading)}</h3>{buttons}{plot(key, f'slice: {heading}', 2.0, 110)}")
+        ratio = 2.0 if len(chosen) == 2 else 1.5
+        parts.append(f"<div><h3>{text(heading)}</h3>{buttons}{plot(key, f'slice: {heading}', ratio, 110)}</div>")
     how = "" if study.X.shape[1] == 2 else ", all others at their medians"
     best = " Of all inputs those are shown whose effects are largest." if study.X.shape[1] > _PAIRED else ""
     words = f"What the model predicts for two inputs at a time{how}. Dots are observations.{best}"
-    return Panel("slices", "Slices", f'<p class="hint">{text(words, 600)}</p>{"".join(parts)}', plots)
+    inside = parts[0] if len(parts) == 1 else f'<div class="pair">{"".join(parts)}</div>'
+    return Panel("slices", "Slices", f'<p class="hint">{text(words, 600)}</p>{inside}', plots)
 
 
 def _ends(values: Vector) -> tuple[float, float]:

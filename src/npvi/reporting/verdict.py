@@ -60,7 +60,7 @@ def verdict_panel(study: Study) -> Panel:
                 ("good", f"No warnings, judging by {how}: intervals, means and residuals are as they should be.")
             )
         elif not judged.tested:
-            found.append(("note", f"Judged by {how}; rows that the model hasn't seen (--data) say more."))
+            found.append(("note", f"Judged by {how}; rows that it hasn't seen (--data; X and y in Python) say more."))
     else:
         found.append(("note", "Models of three or more labels are judged by test rows, with log_score and score."))
     lines = "".join(f'<li class="{kind}">{text(words, 900)}</li>' for kind, words in found)

@@ -28,8 +28,8 @@ __all__ = ["PANELS", "report"]
 PANELS: Sequence[Callable[[Study], Panel | None]] = (
     verdict_panel,
     map_panel,
-    slices_panel,
     effects_panel,
+    slices_panel,
     calibration_panel,
     parts_panel,
     residuals_panel,

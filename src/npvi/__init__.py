@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from npvi.selection import GridResult, LeaveLocationOut, SpatialBlockSplit, grid_search
     from npvi.suggesting import Suggestion, suggest
     from npvi.terms import AR1, Field, Group, Linear, Offset, RandomWalk, Smooth, Varying
+    from npvi.tiled import TiledRegressor
 
 __version__ = "0.1.0"
 
@@ -55,6 +56,7 @@ __all__ = [
     "Smooth",
     "SpatialBlockSplit",
     "Suggestion",
+    "TiledRegressor",
     "Varying",
     "VaryingNoiseRegressor",
     "amortized",
@@ -98,6 +100,7 @@ _HOMES = {
     "SGD": "inference.stochastic",
     "SpatialBlockSplit": "selection",
     "Suggestion": "suggesting",
+    "TiledRegressor": "tiled",
     "VaryingNoiseRegressor": "estimators",
     "Varying": "terms",
     "Smooth": "terms",

@@ -1,0 +1,373 @@
+"""A fit, stage by stage: what each asks of the tasks, and what this process does in between.
+
+Every stage is a number of tasks, each with a file that it leaves; those whose file is there are done. What this process
+decides in between follows from these files alone, and is written down too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.graph.tiles import Cube, Tiling, point_keys
+from npvi.runtime import progress
+from npvi.runtime.warn import warn
+from npvi.tiled import fitting, partition
+from npvi.tiled.job import PLAN, SETTLED, Job, job_at
+from npvi.tiled.running import Runner, Watch
+from npvi.tiled.settled import Settled
+from npvi.tiled.store import MANIFEST, StoreError
+
+__all__ = ["build", "plan_of"]
+
+#: rows of the sample that tells where rows lie; of those that learning looks at, one half near each other in blocks of
+#: so many, the other anywhere
+_SAMPLE, _LEARN, _BLOCK = 2**17, 2**16, 4096
+#: rows of the sample in a block, at least
+_SEEN = 16
+_GOLDEN = 0.6180339887498949
+#: the last step, in standard deviations: root mean square and largest
+_CERTIFIED = (0.002, 0.02)
+
+Learn = Callable[[NDArray[np.float64], dict[str, Any]], Settled]
+
+
+def plan_of(settings: Mapping[str, Any], source: Mapping[str, Any], tile_rows: int, **more: Any) -> dict[str, Any]:
+    """What is written down before anything else, and may not change when a fit goes on."""
+    rows = sum(part["rows"] for part in source["parts"])
+    tiles = max(1, -(-rows // tile_rows))
+    return {"settings": dict(settings), "source": dict(source), "tiles": tiles, "sample": _SAMPLE, **more}
+
+
+def build(job: Job, plan: Mapping[str, Any], learn: Learn, runner: Runner) -> None:
+    """Make whatever of a store isn't there yet.
+
+    Parameters
+    ----------
+    plan : `plan_of`.
+    learn : from rows, and what is said of them, to a model.
+    runner : of the tasks.
+    """
+    store = job.store
+    with store.locked():
+        _agree_on(job, plan)
+        if store.has_json(MANIFEST):
+            store.manifest()
+            return
+        job = job_at(str(store.folder))
+        stages = _Stages(job, runner)
+        if not store.has_json(SETTLED):
+            _settle(stages, learn)
+        job = stages.job = job_at(str(store.folder))
+        if not store.has("layout"):
+            _sort(stages)
+        job = stages.job = job_at(str(store.folder))
+        _fit(stages)
+        _finish(stages)
+
+
+def _agree_on(job: Job, plan: Mapping[str, Any]) -> None:
+    """Write the plan, or see that it is the one that was begun with."""
+    if not job.store.has_json(PLAN):
+        job.store.write_json(PLAN, plan)
+        return
+    before, now = job.store.read_json(PLAN), json.loads(json.dumps(plan))
+    if before["source"] != now["source"]:
+        raise StoreError(
+            f"{job.store.folder} was begun with other tables, or they have changed since: a model is of one state of "
+            "the data. Give another folder, or remove this one"
+        )
+    for name, value in now["settings"].items():
+        if before["settings"].get(name) != value:
+            raise StoreError(
+                f"{job.store.folder} was begun with {name}={before['settings'].get(name)!r}, and not {value!r}: give "
+                "another folder, or remove this one"
+            )
+    if before != now:
+        raise StoreError(f"{job.store.folder} was begun by another npvi, or with other tiles: give another folder")
+
+
+class _Stages:
+    """Tasks of a store, and who runs them."""
+
+    def __init__(self, job: Job, runner: Runner) -> None:
+        self.job, self.runner = job, runner
+
+    def run(self, stage: str, task: Callable[..., None], calls: Sequence[tuple], file: Callable, rows: Any) -> None:
+        """Those of the tasks, `calls` without the folder, whose file isn't there."""
+        folder = str(self.job.store.folder.absolute())
+        left = [call for call in calls if not self.job.store.has(file(*call))]
+        watch = Watch(stage, [int(rows[call[0]]) for call in left], len(calls) - len(left))
+        self.runner.run(
+            stage, task, [(folder, *call) for call in left], lambda call: watch.done(int(rows[int(call[1])]))
+        )
+
+    def parts(self, stage: str, task: Callable[..., None], file: Callable) -> None:
+        """One for each part of the tables."""
+        parts = self.job.source.parts
+        self.run(stage, task, [(p,) for p in range(len(parts))], file, [part.rows for part in parts])
+
+    def tiles(self, stage: str, task: Callable[..., None], name: str, *more: int) -> None:
+        """One for each tile."""
+        count = self.job.tiling.count
+        rows = self.job.layout["rows"] if self.job.store.has("layout") else np.full(count, 1)
+        self.run(stage, task, [(t, *more) for t in range(count)], lambda t, *_: self.job.tile(t, name), rows)
+
+    def sums(self, name: str) -> list[dict[str, Any]]:
+        """What all tiles say beside their arrays."""
+        return [self.job.store.about(self.job.tile(t, name)) for t in range(self.job.tiling.count)]
+
+
+# -- from tables to tiles -----------------------------------------------------------------------------------------------
+
+
+def _settle(stages: _Stages, learn: Learn) -> None:
+    """Look at the rows, and learn the model from some of them; then cut tiles."""
+    job, store = stages.job, stages.job.store
+    stages.parts("look", partition.look, lambda p: f"look/{p:05d}")
+    looked = [store._read(f"look/{p:05d}") for p in range(len(job.source.parts))]
+    counted = sum(about["rows"] for about, _ in looked)
+    if counted != job.source.rows:
+        raise StoreError(f"the tables have {counted:,} rows, and say of themselves that they have {job.source.rows:,}")
+    box = np.stack(
+        [
+            np.min([arrays["low"] for _, arrays in looked], axis=0),
+            np.max([arrays["high"] for _, arrays in looked], axis=0),
+        ]
+    )
+    sample = _canonical(np.concatenate([arrays["sample"] for _, arrays in looked]))
+    if not len(sample):
+        raise StoreError("the sample of the rows is empty: are all rows equal?")
+    rows = _to_learn_from(stages, box, sample)
+    progress.report("learn", rows=len(rows))
+    settled = learn(rows, job.plan)
+    d = len(job.source.inputs)
+    cube = settled.cube(box, sample[:, :d])
+    tiling = Tiling.cut(settled.points(sample[:, :d]), cube, int(job.plan["tiles"]))
+    store.write_json(SETTLED, {"model": settled.as_dict(), "tiling": tiling.as_dict(), "box": box.tolist()})
+    for name in ("look", "learn", "blocks"):
+        store.remove(name)
+
+
+def _to_learn_from(stages: _Stages, box: NDArray[np.float64], sample: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All rows where there are few; else some blocks, where near neighbours are, and as many rows from everywhere."""
+    job, store = stages.job, stages.job.store
+    n = job.source.rows
+    if n <= len(sample) or n <= _LEARN:
+        return sample
+    coords = np.array(job.plan["coords"], np.int64)
+    cube = Cube(box[0, coords], float(np.ptp(box[:, coords], axis=0).max()) or 1.0)
+    tiling = Tiling.cut(sample[:, coords], cube, max(1, min(n // _BLOCK, len(sample) // _SEEN)))
+    wanted = max(1, round(0.5 * _LEARN * tiling.count / n))
+    chosen = np.unique([int((k * _GOLDEN % 1.0) * tiling.count) for k in range(wanted)])
+    if not store.has("blocks"):
+        arrays = {"low": cube.low, "side": np.array([cube.side]), "cuts": tiling.cuts, "children": tiling.children}
+        store.write("blocks", **arrays, wanted=chosen, coords=coords)
+    stages.parts("collect", partition.collect, lambda p: f"learn/{p:05d}")
+    near = np.concatenate([store.read(f"learn/{p:05d}")["rows"] for p in range(len(job.source.parts))])
+    far = sample[~np.isin(tiling.tile_of(sample[:, coords]), chosen)][: _LEARN // 2]
+    return _canonical(np.concatenate([near, far]))
+
+
+def _canonical(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows in an order that follows from what they hold, and from nothing else."""
+    return rows[np.lexsort((*rows.T, point_keys(rows)))]
+
+
+def _sort(stages: _Stages) -> None:
+    """Put every row with its tile, and in its place there."""
+    job, store = stages.job, stages.job.store
+    folder = str(store.folder.absolute())
+    gathered = all(store.has(job.tile(t, "gathered")) or store.has(job.tile(t, "outline")) for t in _tiles(job))
+    if not gathered:
+        stages.parts("partition", partition.scatter, lambda p: f"parts/{p:05d}")
+        stages.tiles("gather", partition.gather, "gathered")
+    store.remove("parts")
+    if not store.has("levels"):
+        partition.agree(folder)
+    stages.tiles("order", partition.order, "outline")
+    partition.lay_out(folder)
+    for t in _tiles(job):
+        store.remove(job.tile(t, "gathered"))
+        store.remove(job.tile(t, "open"))
+
+
+def _tiles(job: Job) -> range:
+    return range(job.tiling.count)
+
+
+# -- the posterior ------------------------------------------------------------------------------------------------------
+
+
+def _fit(stages: _Stages) -> None:
+    """Fit all tiles, then go round until they agree."""
+    job, store = stages.job, stages.job.store
+    stages.tiles("fit", fitting.fit_tile, "fit")
+    if not store.has("touching"):
+        touching = np.zeros((job.tiling.count, job.tiling.count), dtype=bool)
+        for t in _tiles(job):
+            touching[t, store.read(job.tile(t, "fit")).get("touched", [])] = True
+        np.fill_diagonal(touching, False)
+        store.write("touching", by=touching)
+    if not store.has("rounds/ended"):
+        _rounds(stages)
+
+
+def _rounds(stages: _Stages) -> None:
+    job, store = stages.job, stages.job.store
+    stages.tiles("multiply", fitting.hand_over, "product-00", 0)
+    stages.tiles("add", fitting.take_over, "sums-00", 0)
+    begun = [one for one in stages.sums("sums-00") if one]
+    size = len(job.settled.part.names)
+    HPH, information = (_added([one[name] for one in begun], (size, size)) for name in ("HPH", "information"))
+    HPf = _added([one["HPf"] for one in begun], (size,))
+    precision = np.diag(job.settled.coefficient_precision)
+    mean_of = np.linalg.inv(HPH + precision) if size else np.zeros((0, 0))
+    spread = np.linalg.inv(precision + 0.5 * (information + information.T)) if size else np.zeros((0, 0))
+    coefficients = mean_of @ HPf
+    if not store.has("rounds/begun"):
+        store.write("rounds/begun", {"coefficients": coefficients.tolist()})
+    stages.tiles("check", fitting.start, "state-00")
+    if store.has("rounds/at"):
+        at = store.about("rounds/at")
+    else:
+        at = {"step": 0, "coefficients": coefficients.tolist(), "before": [0.0] * size, "history": [_left(stages, 0)]}
+    certified = job.tiling.count == 1 or _certified(at["history"][-1])
+    while not certified and at["step"] < int(job.plan["rounds"]):
+        at = _round(stages, at, spread, mean_of, HPH - information)
+        certified = _certified(at["history"][-1])
+        store.write("rounds/at", at)
+        _forget(stages, at["step"])
+    ended = {"coefficients": at["coefficients"], "covariance": spread.tolist(), "step": at["step"]}
+    store.write("rounds/ended", {**ended, "certified": certified, "history": at["history"]})
+
+
+def _round(
+    stages: _Stages,
+    at: Mapping[str, Any],
+    spread: NDArray[np.float64],
+    mean_of: NDArray[np.float64],
+    taken: NDArray[np.float64],
+) -> dict[str, Any]:
+    """One step for all tiles."""
+    store, step, size = stages.job.store, at["step"] + 1, len(spread)
+    stages.tiles("solve", fitting.solve, f"step-{step:02d}", step)
+    HPd = _added([one["HPd"] for one in stages.sums(f"step-{step:02d}") if one["HPd"]], (size,))
+    moved = spread @ HPd
+    now = mean_of @ (HPd + taken @ moved)
+    if not store.has(f"rounds/solved-{step:02d}"):
+        store.write(f"rounds/solved-{step:02d}", {"moved": moved.tolist(), "coefficients": now.tolist()})
+    stages.tiles("multiply", fitting.hand_over, f"product-{step:02d}", step)
+    stages.tiles("add", fitting.take_over, f"sums-{step:02d}", step)
+    sums = [one for one in stages.sums(f"sums-{step:02d}") if one]
+    qq, qr, qp, pp, pr = (sum(one[name] for one in sums) for name in ("qq", "qr", "qp", "pp", "pr"))
+    share = qp / pp if pp > 0.0 else 0.0
+    square = qq - share * qp
+    length = (qr - share * pr) / square if square > 0.0 else 0.0
+    if not store.has(f"rounds/taken-{step:02d}"):
+        store.write(f"rounds/taken-{step:02d}", {"length": length, "share": share})
+    stages.tiles("move", fitting.move, f"state-{step:02d}", step)
+    before = now - share * np.array(at["before"])
+    last = _left(stages, step)
+    progress.report("round", number=step, **last)
+    return {
+        "step": step,
+        "coefficients": (np.array(at["coefficients"]) + length * before).tolist(),
+        "before": before.tolist(),
+        "history": [*at["history"], last],
+    }
+
+
+def _certified(left: Mapping[str, float]) -> bool:
+    return "step" in left and left["step"] <= _CERTIFIED[0] and left["farthest"] <= _CERTIFIED[1]
+
+
+def _left(stages: _Stages, step: int) -> dict[str, float]:
+    """Of all rows, in standard deviations: what is left of the equations, and how long the last step was."""
+    found, n = stages.sums(f"state-{step:02d}"), stages.job.source.rows
+    left = {"residual": float(np.sqrt(sum(one["squares"] for one in found) / n))}
+    left["largest"] = max(one["largest"] for one in found)
+    if step:
+        left["step"] = float(np.sqrt(sum(one["moved"] for one in found) / n))
+        left["farthest"] = max(one["farthest"] for one in found)
+    return left
+
+
+def _added(values: list[Any], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """The sum, in their order."""
+    total = np.zeros(shape)
+    for value in values:
+        total += np.reshape(value, shape)
+    return total
+
+
+def _forget(stages: _Stages, step: int) -> None:
+    """Remove what rounds before this one have left."""
+    store = stages.job.store
+    for t in _tiles(stages.job):
+        for name in (f"step-{step:02d}", f"product-{step:02d}", f"sums-{step:02d}", f"state-{step - 1:02d}"):
+            if step > 1 or not name.startswith("state"):
+                store.path(stages.job.tile(t, name)).unlink(missing_ok=True)
+
+
+def _finish(stages: _Stages) -> None:
+    """What predictions ask for; all else is removed."""
+    job, store = stages.job, stages.job.store
+    ended = store.about("rounds/ended")
+    stages.tiles("complete", fitting.complete, "posterior", ended["step"])
+    bound = sum(one["bound"] for one in stages.sums("posterior")) + _of_coefficients(job, ended)
+    fits = [one for one in stages.sums("fit") if not one.get("empty")]
+    coefficients, covariance = job.settled.part.in_units(np.array(ended["coefficients"]), np.array(ended["covariance"]))
+    certificate = {"certified": ended["certified"], "rounds": ended["step"], "history": ended["history"]}
+    unconverged = [t for t, one in enumerate(fits) if not one["converged"]]
+    if unconverged:
+        warn(f"the fits of {len(unconverged)} of {len(fits)} tiles did not converge: raise max_iter")
+    if not ended["certified"]:
+        last = ended["history"][-1]
+        warn(
+            f"after {ended['step']} rounds tiles don't quite agree: the last step moved means by "
+            f"{last.get('step', np.nan):.2g} standard deviations (root mean square; at most "
+            f"{last.get('farthest', np.nan):.2g}). Raise rounds or halo"
+        )
+    about = {
+        "npvi": _version(),
+        "rows": job.source.rows,
+        "tiles": int(np.sum(job.layout["rows"] > 0)),
+        "rows_of_tiles": job.layout["rows"].tolist(),
+        "seen": [one["seen"] for one in fits],
+        "elbo": float(bound),
+        "coefficients": {
+            name: [float(value), float(np.sqrt(max(variance, 0.0)))]
+            for name, value, variance in zip(job.settled.part.names, coefficients, np.diag(covariance))
+        },
+        "trend": {"coefficients": ended["coefficients"], "covariance": ended["covariance"]},
+        "certificate": certificate,
+    }
+    files = ["layout", *(job.tile(t, name) for t in _tiles(job) for name in ("rows", "posterior"))]
+    store.finish(about, files)
+    for t in _tiles(job):
+        for path in store.path(job.tile(t, "rows")).parent.glob("*.npvi"):
+            if path.stem not in ("rows", "posterior"):
+                path.unlink()
+    for name in ("rounds", "touching", "levels"):
+        store.remove(name)
+
+
+def _of_coefficients(job: Job, ended: Mapping[str, Any]) -> float:
+    """What the mean's coefficients add to the bound: −½ bᵀΛb + ½ log |S Λ|, with a density of 1 for flat directions."""
+    b, S, precision = np.array(ended["coefficients"]), np.array(ended["covariance"]), job.settled.coefficient_precision
+    if not len(b):
+        return 0.0
+    flat = precision == 0.0
+    log_prior = -float(np.log(precision[~flat]).sum() + np.log(2.0 * np.pi) * flat.sum())
+    return float(-0.5 * (precision @ b**2) + 0.5 * (np.linalg.slogdet(S)[1] - log_prior))
+
+
+def _version() -> str:
+    from npvi import __version__
+
+    return __version__

@@ -1,0 +1,455 @@
+"""The estimator for tables that no memory holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from npvi.checks import as_numbers, check_count, check_finite, check_flag, check_jobs, check_number, check_path
+from npvi.config import parameter_config, to_config
+from npvi.estimators import GPRegressor
+from npvi.estimators.named import NamedParts
+from npvi.kernels import Kernel
+from npvi.likelihoods import Likelihood, as_likelihood
+from npvi.likelihoods.families.softmax import Softmax
+from npvi.model import Fitted, latent_at
+from npvi.parameters import Parameter, Parametrised
+from npvi.predictive import Predictive
+from npvi.predictive.reach import Reach
+from npvi.runtime import progress
+from npvi.runtime.interrupts import interrupts_remembered
+from npvi.runtime.parallel import threads
+from npvi.tiled.building import build, plan_of
+from npvi.tiled.fitting import fitted_tile
+from npvi.tiled.job import Job, job_at
+from npvi.tiled.running import OnDask, Runner, runner_of
+from npvi.tiled.settled import Settled
+from npvi.tiled.source import Source
+from npvi.tiled.store import Store
+
+__all__ = ["TiledRegressor", "load"]
+
+#: bytes that a row which a tile sees takes while it is fitted, and what a process takes in any case
+_BYTES, _BASE = 3000.0, 0.9e9
+#: share of rows that a tile sees and doesn't own, about; rows of a tile, at least and at most
+_AROUND, _TILE = 1.6, (2_000, 250_000)
+_UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+#: extras of likelihoods that tables may have a column for
+_EXTRAS = ("exposure", "trials")
+
+
+class TiledRegressor(NamedParts, BaseEstimator):
+    """A Gaussian process for tables larger than memory: in tiles, one after the other or on a Dask cluster.
+
+    The model is that of `GPRegressor` with ``method="full"``, ``order="nested"``: space is cut into tiles of about equal
+    rows, each is fitted with the rows around it, and then rounds bring the tiles to agree, until the equations of all
+    rows hold. All that is found is kept in a folder. Run it again after a failure, and it goes on where it was.
+
+    Parameters
+    ----------
+    likelihood, kernel, nugget, mean, learn, coords, coefficient_scale, hyperprior : as in `GPRegressor`. Numbers are
+        learned from 65,536 of the rows, half of them in compact blocks.
+    n_neighbors : int
+        Parents of each point.
+    store : str or path
+        The folder; made where it isn't there.
+    memory : str or number
+        What all processes of this machine may take together, such as "4GB"; with a cluster, what one of its workers
+        has. It decides how large tiles are.
+    tile_rows : int or "auto"
+        Rows of a tile; by memory, and 250,000 at most.
+    halo : float
+        How far a tile sees: rows that are no further away than so many times the distance to rows before them in the
+        order; farther away, ever fewer of them.
+    rounds : int
+        Rounds at most in which tiles are brought to agree. The last step, in posterior standard deviations, is to be
+        0.002 in the root mean square and 0.02 at most; else a warning says what it is.
+    max_iter : int
+        Iterations of the fit of a tile.
+    client : "current", None or a client of dask.distributed
+        "current" is the current client, if there is one, else this process; None is this process. The workers of a
+        cluster must see the tables and the folder under the same names.
+    n_jobs : int, optional
+        Tiles at a time in this process; all cores by default.
+    random_state : int
+    verbose : int
+
+    Attributes
+    ----------
+    kernel_, nugget_, likelihood_, mean_coefficients_ : what was learned.
+    elbo_ : the evidence lower bound.
+    certificate_ : rounds, and what was left of the equations after each.
+
+    Examples
+    --------
+    >>> import tempfile, pandas as pd
+    >>> folder = tempfile.mkdtemp()
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"x": rng.uniform(size=3000), "y": rng.uniform(size=3000)})
+    >>> table["count"] = rng.poisson(np.exp(np.sin(6.0 * table["x"])))
+    >>> table.to_parquet(f"{folder}/survey.parquet")
+    >>> model = TiledRegressor("poisson", kernel="rbf", learn=False, store=f"{folder}/birds.npvi", tile_rows=2000)
+    >>> model = model.fit(f"{folder}/*.parquet", target="count")
+    >>> model.certificate_["certified"], model.predict([[0.25, 0.5]]).round().tolist()
+    (True, [3.0])
+    """
+
+    def __init__(
+        self,
+        likelihood="gaussian",
+        kernel="matern",
+        nugget=None,
+        mean="constant",
+        learn=True,
+        coords=None,
+        coefficient_scale="weak",
+        hyperprior="weak",
+        n_neighbors=20,
+        store=None,
+        memory="4GB",
+        tile_rows="auto",
+        halo=16.0,
+        rounds=12,
+        max_iter=50,
+        client="current",
+        n_jobs=None,
+        random_state=0,
+        verbose=0,
+    ):
+        self.likelihood = likelihood
+        self.kernel = kernel
+        self.nugget = nugget
+        self.mean = mean
+        self.learn = learn
+        self.coords = coords
+        self.coefficient_scale = coefficient_scale
+        self.hyperprior = hyperprior
+        self.n_neighbors = n_neighbors
+        self.store = store
+        self.memory = memory
+        self.tile_rows = tile_rows
+        self.halo = halo
+        self.rounds = rounds
+        self.max_iter = max_iter
+        self.client = client
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        source: Any,
+        target: str,
+        inputs: Sequence[str] | None = None,
+        exposure: str | None = None,
+        trials: str | None = None,
+    ) -> Self:
+        """Fit to tables in Parquet files.
+
+        Parameters
+        ----------
+        source : a file, a folder, a pattern such as "survey/*.parquet", or several of these.
+        target : column with the responses.
+        inputs : columns of places and covariates; all others by default.
+        exposure, trials : columns with what the likelihood takes per row.
+
+        Returns
+        -------
+        self
+        """
+        likelihood = self._checked()
+        extras = {name: column for name, column in zip(_EXTRAS, (exposure, trials)) if column is not None}
+        for name in extras:
+            if name not in likelihood.extras:
+                raise ValueError(f"{name} doesn't go with the {type(likelihood).__name__} likelihood")
+        names = [inputs] if isinstance(inputs, str) else inputs
+        tables = Source.of(source, target, None if names is None else list(names), extras)
+        runner = runner_of(self.client, self.n_jobs)
+        rows = self._rows_of_tiles(runner)
+        columns = list(tables.inputs)
+        plan = plan_of(
+            self._settings(),
+            tables.as_dict(),
+            rows,
+            likelihood=to_config(_plain(likelihood)),
+            coords=_columns(self.coords, columns),
+            halo=float(self.halo),
+            rounds=int(self.rounds),
+            max_iter=int(self.max_iter),
+        )
+        report = progress.print_progress if self.verbose else None
+        with interrupts_remembered(), progress.reporting(report):
+            build(Job(Store(self.store)), plan, self._learned, runner)
+        return self._open()
+
+    def predict_dist(self, X: Any, exposure: Any = None, trials: Any = None) -> Predictive:
+        """The predictive distribution of the response at each row of X, as `GPRegressor.predict_dist`; but not of rows
+        together.
+
+        Parameters
+        ----------
+        X : (rows, d) array, or a DataFrame that has the inputs as columns.
+        exposure, trials : data per row.
+        """
+        X = self._inputs(X)
+        given = {"exposure": exposure, "trials": trials}
+        for name in self._job.source.extras:
+            if given.get(name) is None:
+                warnings.warn(
+                    f"the model was fitted with {name}, and none is given here: every row counts as {name} 1. Give "
+                    f"{name}=…, or {name}=1.0 if that is what you want",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        row = self.likelihood_.check_row(given, len(X))
+        mean, variance, distance, share = np.empty((4, len(X)))
+        settled = self._job.settled
+        tile = self._nonempty[self._job.tiling.tile_of(settled.points(X))]
+        for number in np.unique(tile).tolist():
+            mine = np.flatnonzero(tile == number)
+            fitted = _tile_of(str(self._job.store.folder.absolute()), self._state, number)
+            with threads(self.n_jobs):
+                latent = latent_at(fitted, X[mine], self.n_jobs)
+                mean[mine], variance[mine] = latent.mean, latent.variance
+                reach = latent.reach()
+            distance[mine], share[mine] = reach.distance, reach.prior_share
+            progress.report("predict", tile=number, rows=len(mine))
+        found = Reach(distance, share)
+        return Predictive(self.likelihood_, mean, variance, row, None, settled.nugget, lambda: found)
+
+    def predict(self, X: Any, return_std: bool = False, exposure: Any = None, trials: Any = None) -> Any:
+        """Mean of the response at each row of X; with `return_std` also its standard deviation."""
+        dist = self.predict_dist(X, exposure, trials)
+        return (dist.mean, dist.std) if check_flag(return_std, "return_std") else dist.mean
+
+    # -- what was learned ---------------------------------------------------------------------------------------------
+
+    @property
+    def kernel_(self) -> Kernel:
+        """With its numbers."""
+        return self._job.settled.kernel
+
+    @property
+    def nugget_(self) -> float:
+        """Variance of what is each row's own."""
+        return self._job.settled.nugget
+
+    @property
+    def likelihood_(self) -> Likelihood:
+        """With its numbers."""
+        return self._job.settled.likelihood
+
+    @property
+    def mean_coefficients_(self) -> dict[str, tuple[float, float]]:
+        """Of the mean, for the covariates as they came: value and standard error."""
+        return {name: (value, error) for name, (value, error) in self.about_["coefficients"].items()}
+
+    @property
+    def elbo_(self) -> float:
+        """The evidence lower bound."""
+        return float(self.about_["elbo"])
+
+    @property
+    def certificate_(self) -> dict[str, Any]:
+        """Rounds, and what was left after each, in posterior standard deviations."""
+        return dict(self.about_["certificate"])
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The inputs."""
+        return np.array(self._job.source.inputs, dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many there are."""
+        return len(self._job.source.inputs)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _job(self) -> Job:
+        if not hasattr(self, "about_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this TiledRegressor isn't fitted: call fit, or npvi.load its folder")
+        return job_at(str(Store(self.store).folder.absolute()))
+
+    @property
+    def _state(self) -> float:
+        return float(self.about_["elbo"])
+
+    @property
+    def _nonempty(self) -> NDArray[np.int64]:
+        """For each tile one with rows: itself, or the nearest."""
+        rows, boxes = np.array(self.about_["rows_of_tiles"]), self._job.layout["boxes"]
+        found = np.arange(len(rows))
+        full = np.flatnonzero(rows)
+        for empty in np.flatnonzero(rows == 0):
+            whole = self._job.tiling
+            middle = whole.cube.low + whole.boxes[empty].mean(axis=0) / 2.0**whole.cube.bits * whole.cube.side
+            found[empty] = full[np.argmin(np.abs(boxes[full].mean(axis=1) - middle).sum(axis=1))]
+        return found
+
+    def _open(self) -> Self:
+        store = Store(self.store)
+        self.about_ = store.manifest()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if not isinstance(state.get("client"), str | None):  # a connection is this process's own
+            state["client"] = "current"
+        return state
+
+    def _inputs(self, X: Any) -> NDArray[np.float64]:
+        """Rows, with the columns that the model knows."""
+        names = list(self._job.source.inputs)
+        if hasattr(X, "columns"):
+            missing = [name for name in names if name not in X.columns]
+            if missing:
+                raise ValueError(f"X has no column {', '.join(map(repr, missing))}; it has {', '.join(X.columns)}")
+            X = X[names].to_numpy()
+        found = as_numbers(X, "X")
+        if found.ndim != 2 or found.shape[1] != len(names):
+            raise ValueError(f"X must have a column for each of {', '.join(names)}; got shape {found.shape}")
+        check_finite(found, "X")
+        return found
+
+    def _checked(self) -> Likelihood:
+        """The likelihood, once all settings are as they may be."""
+        if self.store is None:
+            raise ValueError("store must be the path of a folder, in which the model is kept; got None")
+        check_path(self.store, "store")
+        if os.path.isfile(self.store):
+            raise ValueError(f"store must be a folder; {os.fspath(self.store)} is a file")
+        check_jobs(self.n_jobs)
+        check_count(self.rounds, "rounds", 0)
+        check_count(self.max_iter, "max_iter")
+        check_count(self.n_neighbors, "n_neighbors")
+        if check_number(self.halo, "halo") < 4.0:
+            raise ValueError(f"halo must be at least 4, so that a tile sees the parents of its rows; got {self.halo:g}")
+        likelihood = as_likelihood(self.likelihood)
+        if isinstance(likelihood, Softmax):
+            raise ValueError("likelihood='softmax' isn't served in tiles: three or more labels have a function each")
+        wanted = set(likelihood.extras) - set(_EXTRAS)
+        if wanted & {"censored"}:
+            raise ValueError(f"the {type(likelihood).__name__} likelihood isn't served in tiles: it needs `censored`")
+        return likelihood
+
+    def _settings(self) -> dict[str, Any]:
+        """What defines the model, in JSON's own types."""
+        names = ("likelihood", "kernel", "nugget", "mean", "learn", "coords", "coefficient_scale", "hyperprior")
+        found = {name: _as_json(getattr(self, name)) for name in names}
+        return found | {name: getattr(self, name) for name in ("n_neighbors", "random_state")}
+
+    def _rows_of_tiles(self, runner: Runner) -> int:
+        """Rows of a tile, as many as there is memory for."""
+        if self.tile_rows != "auto":
+            return check_count(self.tile_rows, "tile_rows", 100)
+        # on a cluster every worker has the memory, for as many tasks as it has threads
+        sharing = runner.width if not isinstance(runner, OnDask) else max(runner.client.nthreads().values(), default=1)
+        room = (_bytes(self.memory) - _BASE) / sharing
+        rows = int(room / _BYTES / _AROUND)
+        if rows < _TILE[0]:
+            needed = (_BASE + sharing * _TILE[0] * _BYTES * _AROUND) / 1e9
+            raise ValueError(
+                f"memory={self.memory!r} isn't enough for {sharing} tiles of {_TILE[0]:,} rows at a time: at least "
+                f"{needed:.1f}GB are needed, or a smaller n_jobs"
+            )
+        return min(rows, _TILE[1])
+
+    def _learned(self, rows: NDArray[np.float64], plan: Mapping[str, Any]) -> Settled:
+        """The model, from some of the rows: by one thread, for the same bits everywhere."""
+        import pandas as pd
+
+        source = Source.from_dict(plan["source"])
+        X, y, row = source.split(rows)
+        names = ("likelihood", "kernel", "nugget", "mean", "learn", "coords", "coefficient_scale", "hyperprior")
+        settings = {name: getattr(self, name) for name in names}
+        model = GPRegressor(
+            **settings,
+            n_neighbors=min(int(self.n_neighbors), max(1, len(rows) - 1)),
+            order="nested",
+            hyper="plug-in",
+            random_state=self.random_state,
+            n_jobs=1,
+        )
+        model.fit(pd.DataFrame(X, columns=list(source.inputs)), y, **row)
+        return Settled.of(model.fitted_, int(self.n_neighbors))
+
+    @cached_property
+    def _sklearn_output_config(self) -> dict[str, str]:
+        return {}
+
+
+@lru_cache(maxsize=1)
+def _tile_of(folder: str, state: float, tile: int) -> Fitted:
+    """A tile as a model, remembered for the next rows."""
+    job = job_at(folder)
+    trend = job.store.manifest()["trend"]
+    coefficients = np.array(trend["coefficients"], np.float64)
+    covariance = np.array(trend["covariance"], np.float64).reshape(len(coefficients), len(coefficients))
+    return fitted_tile(job, tile, (coefficients, covariance))
+
+
+def load(folder: str | os.PathLike[str]) -> TiledRegressor:
+    """The tiled model in a folder, whose files are all there.
+
+    Raises
+    ------
+    StoreError
+        Where it isn't finished, or isn't what it was.
+    """
+    model = TiledRegressor(store=folder)._open()
+    settled = model._job.settled
+    model.set_params(
+        likelihood=settled.likelihood, kernel=settled.kernel, nugget=settled.nugget, n_neighbors=settled.neighbors
+    )
+    return model
+
+
+def _bytes(memory: Any) -> float:
+    """Of "4GB", or of a number.
+
+    >>> _bytes("4GB"), _bytes("512 MiB"), _bytes(2e9)
+    (4000000000.0, 536870912.0, 2000000000.0)
+    """
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE)
+        if found is None:
+            raise ValueError(f"memory must be such as '4GB', or a number of bytes; got {memory!r}")
+        unit = _UNITS[found[2].upper()]
+        return float(found[1]) * (1024.0 ** np.round(np.log10(unit) / 3.0) if found[3] else unit)
+    return check_number(memory, "memory")
+
+
+def _plain(likelihood: Likelihood) -> Any:
+    """With numbers inside, not with what is said of them."""
+    from npvi.learning.space import unwrapped
+
+    return unwrapped(likelihood, "likelihood")[0]
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Parameter):
+        return parameter_config(value)
+    if isinstance(value, Parametrised):
+        return to_config(value)
+    if isinstance(value, np.ndarray | tuple):
+        return list(value)
+    return value
+
+
+def _columns(coords: Any, names: list[str]) -> list[int]:
+    """Numbers of the columns that the process sees."""
+    from npvi.model.linear_part import columns_of
+
+    return columns_of(coords, names, len(names)).tolist()

@@ -1,0 +1,181 @@
+"""Running tasks: in threads of this process, or on a Dask cluster. Tasks are pure: the folder and a number in, a file out.
+
+No data travel with tasks, none is pinned to a worker, and none waits for another. Every task has one thread, so that it
+makes the same bits wherever it runs; several run side by side.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from typing import Any, Protocol
+
+from npvi.runtime import progress
+from npvi.runtime.interrupts import safe_point
+from npvi.runtime.parallel import n_threads, threads
+
+__all__ = ["Loop", "OnDask", "Runner", "Watch", "runner_of"]
+
+#: tasks handed to a cluster per thread of it: the rest wait here, so that its scheduler isn't filled
+_AHEAD = 2
+#: how often a task is tried whose worker was lost
+_RETRIES = 5
+
+
+class Runner(Protocol):
+    """Something that runs tasks."""
+
+    @property
+    def width(self) -> int:
+        """Tasks that run side by side."""
+        ...
+
+    def run(self, name: str, task: Callable[..., None], calls: Sequence[tuple], done: Callable[[tuple], None]) -> None:
+        """Call ``task(*call)`` for each, and `done` with each call that has ended; the first error ends it all."""
+        ...
+
+
+def _alone(task: Callable[..., None], call: tuple) -> None:
+    with threads(1):
+        task(*call)
+
+
+class Loop:
+    """Tasks in threads of this process.
+
+    >>> ended = []
+    >>> Loop(1).run("square", lambda x: None, [(1,), (2,)], ended.append)
+    >>> ended
+    [(1,), (2,)]
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        with threads(n_jobs):
+            self.width = n_threads()
+
+    def run(self, name: str, task: Callable[..., None], calls: Sequence[tuple], done: Callable[[tuple], None]) -> None:
+        """Some at a time."""
+        if self.width == 1:
+            for call in calls:
+                _alone(task, call)
+                done(call)
+            return
+        waiting, running = list(reversed(calls)), {}
+        with ThreadPoolExecutor(self.width, thread_name_prefix="npvi-tile") as pool:
+            try:
+                while waiting or running:
+                    while waiting and len(running) < self.width:
+                        call = waiting.pop()
+                        running[pool.submit(_alone, task, call)] = call
+                    ended, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
+                    safe_point()
+                    for future in ended:
+                        call = running.pop(future)
+                        future.result()
+                        done(call)
+            finally:
+                for future in running:
+                    future.cancel()
+
+
+class OnDask:
+    """Tasks on a cluster of Dask, whose workers see the same folder.
+
+    Parameters
+    ----------
+    client : of dask.distributed.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    @property
+    def width(self) -> int:
+        """Threads of all workers there are now."""
+        return max(1, sum(self.client.nthreads().values()))
+
+    def run(self, name: str, task: Callable[..., None], calls: Sequence[tuple], done: Callable[[tuple], None]) -> None:
+        """A few more at a time than there are threads; a task whose worker is lost goes to another."""
+        from distributed import as_completed
+
+        waiting = list(reversed(calls))
+        running: dict[Any, tuple] = {}
+        ended = as_completed([], raise_errors=False)
+
+        def more() -> None:
+            while waiting and len(running) < _AHEAD * self.width:
+                call = waiting.pop()
+                number = "-".join(str(part) for part in call[1:])
+                future = self.client.submit(
+                    _alone, task, call, key=f"{name}-{number}-{os.urandom(4).hex()}", pure=False, retries=_RETRIES
+                )
+                running[future] = call
+                ended.add(future)
+
+        try:
+            more()
+            while running:
+                future = next(ended)
+                future.result()
+                done(running.pop(future))
+                more()
+        finally:
+            self.client.cancel(list(running))
+
+
+def runner_of(client: Any, n_jobs: int | None) -> Runner:
+    """What `client` asks for: "current" is the current client where there is one, else this process; None is this
+    process; or a client.
+
+    Raises
+    ------
+    TypeError
+        Where it is something else.
+    """
+    if client is None:
+        return Loop(n_jobs)
+    if isinstance(client, str):
+        if client != "current":
+            raise ValueError(f"client must be 'current', None or a client of dask.distributed; got {client!r}")
+        found = _current()
+        return Loop(n_jobs) if found is None else OnDask(found)
+    if not (hasattr(client, "submit") and hasattr(client, "nthreads")):
+        raise TypeError(f"client must be 'current', None or a client of dask.distributed; got {client!r}")
+    return OnDask(client)
+
+
+def _current() -> Any:
+    """The current client; None where there is none, or Dask isn't there: who has one has imported it."""
+    import sys
+
+    if "distributed" not in sys.modules:
+        return None
+    try:
+        return sys.modules["distributed"].get_client()
+    except ValueError:
+        return None
+
+
+class Watch:
+    """Tells whoever listens how far a stage is: tasks done, rows a second, seconds left.
+
+    Parameters
+    ----------
+    stage : its name.
+    rows : of each call.
+    """
+
+    def __init__(self, stage: str, rows: Sequence[int], skipped: int = 0) -> None:
+        self.stage, self.of, self.rows = stage, len(rows) + skipped, rows
+        self.tasks, self.seen, self.started, self.skipped = skipped, 0, time.perf_counter(), skipped
+
+    def done(self, rows: int) -> None:
+        """A task has ended that was about so many rows."""
+        self.tasks, self.seen = self.tasks + 1, self.seen + rows
+        seconds = max(time.perf_counter() - self.started, 1e-9)
+        left = (sum(self.rows) - self.seen) * seconds / max(self.seen, 1)
+        progress.report(
+            self.stage, done=self.tasks, of=self.of, rows_per_second=self.seen / seconds, seconds_left=max(left, 0.0)
+        )

@@ -1,0 +1,195 @@
+"""The folder of a tiled model: files written whole or not at all, so that what is there is right.
+
+A file that exists is finished: it is written beside its place and renamed (`npvi.runtime.files`), and has a checksum
+(`npvi.runtime.archive`). So running a fit again goes on where it was stopped, however it was. The model is whole when
+``manifest.json`` is there, which lists all of its files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npvi.runtime.archive import ArchiveError, Kind, read_archive, write_archive
+from npvi.runtime.files import UnwritableError, replacing
+from npvi.runtime.reading import read_json
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["MANIFEST", "Store", "StoreError", "is_store"]
+
+MANIFEST = "manifest.json"
+_VERSION = 1
+_KIND = Kind(
+    "tile",
+    _VERSION,
+    renewed="fit it again, into another folder",
+    intact=". Delete it and fit again into the same folder: the rest is kept",
+)
+
+
+class StoreError(ValueError):
+    """A store that can't be used; the message says which file and what to do."""
+
+
+def is_store(path: Any) -> bool:
+    """Whether a path is that of a folder, as tiled models have one."""
+    return isinstance(path, str | os.PathLike) and os.path.isdir(path)
+
+
+class Store:
+    """A folder with archives.
+
+    Parameters
+    ----------
+    folder : its path; it need not be there yet.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = Store(tempfile.mkdtemp())
+    >>> store.write("tiles/00000/fit", {"rows": 3}, mean=np.zeros(3))
+    >>> store.has("tiles/00000/fit"), store.about("tiles/00000/fit")
+    (True, {'rows': 3})
+    >>> store.read("tiles/00000/fit")["mean"]
+    array([0., 0., 0.])
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def path(self, name: str) -> Path:
+        """Of an archive by its name."""
+        return self.folder / f"{name}.npvi"
+
+    def has(self, name: str) -> bool:
+        """Whether it is there, which means finished."""
+        return self.path(name).exists()
+
+    def write(self, name: str, about: Mapping[str, Any] | None = None, **arrays: np.ndarray) -> None:
+        """Write an archive, whole or not at all."""
+        path = self.path(name)
+        _make(path.parent)
+        with replacing(path) as file:
+            write_archive(file, _KIND, dict(about or {}), arrays)
+
+    def read(self, name: str) -> dict[str, np.ndarray]:
+        """The arrays of an archive whose checksum holds."""
+        return self._read(name)[1]
+
+    def about(self, name: str) -> dict[str, Any]:
+        """What an archive says beside its arrays."""
+        return self._read(name, with_arrays=False)[0]
+
+    def _read(self, name: str, with_arrays: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        path = self.path(name)
+        try:
+            with open(path, "rb") as file:
+                return read_archive(file, _KIND, with_arrays)
+        except FileNotFoundError:
+            raise StoreError(
+                f"{path} is missing: a part of the store was removed. Fit again into the same folder, which makes only "
+                "what is missing"
+            ) from None
+        except ArchiveError as error:
+            raise StoreError(f"{path} {error}") from error
+
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write a file of JSON with a checksum of its own."""
+        _make(self.folder)
+        text = json.dumps({**content, "checksum": _checksum(content)}, indent=1)
+        with replacing(self.folder / name) as file:
+            file.write(text.encode())
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """What `write_json` has written."""
+        path = self.folder / name
+        try:
+            content = read_json(path.read_bytes())
+        except FileNotFoundError:
+            raise StoreError(f"{self.folder} is not a tiled model of npvi, or not a finished one: no {name}") from None
+        except ValueError as error:
+            raise StoreError(f"{path} is damaged: {error}") from error
+        if not isinstance(content, dict) or content.pop("checksum", None) != _checksum(content):
+            raise StoreError(f"{path} was altered since it was written: its checksum is wrong")
+        return content
+
+    def has_json(self, name: str) -> bool:
+        """Whether it is there."""
+        return (self.folder / name).exists()
+
+    def finish(self, content: Mapping[str, Any], files: list[str]) -> None:
+        """Write the manifest, with the size of each file: from now on the model is whole."""
+        sizes = {name: self.path(name).stat().st_size for name in files}
+        self.write_json(MANIFEST, {"format": _VERSION, **content, "files": sizes})
+
+    def manifest(self) -> dict[str, Any]:
+        """Of a finished model whose files are all there, as long as they were.
+
+        Raises
+        ------
+        StoreError
+            Where it isn't finished, of another version, or files are missing or cut off.
+        """
+        content = self.read_json(MANIFEST)
+        if content.get("format") != _VERSION:
+            raise StoreError(
+                f"{self.folder} was written in format {content.get('format')}, and this npvi reads format {_VERSION}: "
+                "fit it again into another folder, or use that version"
+            )
+        for name, size in content["files"].items():
+            path = self.path(name)
+            if not path.exists():
+                raise StoreError(
+                    f"{path} is missing: a part of the store was removed. Remove {self.folder / MANIFEST} and fit "
+                    "again into the same folder, which makes only what is missing"
+                )
+            if path.stat().st_size != size:
+                raise StoreError(
+                    f"{path} has {path.stat().st_size:,} of {size:,} bytes: it was cut off or altered. Remove it and "
+                    f"{self.folder / MANIFEST}, and fit again into the same folder: the rest is kept"
+                )
+        return content
+
+    def remove(self, name: str) -> None:
+        """Remove a folder, or an archive, if it is there."""
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        self.path(name).unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else works on it meanwhile: the second to try is told so. The lock ends with the process."""
+        _make(self.folder)
+        with open(self.folder / ".lock", "w") as file:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise StoreError(
+                        f"another run is at work on {self.folder}: wait for it, or give this one a folder of its own"
+                    ) from None
+                except OSError:  # a file system without locks
+                    pass
+            yield
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnwritableError(folder, error) from error
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -84,6 +84,10 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = N
     check_path(path)
     if not isinstance(custom, Mapping | None):
         raise TypeError(f"custom must map names to functions, or be None; got {custom!r}")
+    if os.path.isdir(path):  # as tiled models have one
+        from npvi import TiledRegressor
+
+        return TiledRegressor.load(path)
     metadata, arrays = model_file.read(path)
     with _blaming(path):
         check_metadata(metadata)

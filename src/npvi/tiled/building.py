@@ -122,7 +122,7 @@ class _Stages:
         return [self.job.store.about(self.job.tile(t, name)) for t in range(self.job.tiling.count)]
 
 
-# -- from tables to tiles -----------------------------------------------------------------------------------------------
+# -- from tables to tiles ------------------------------------------------------------------------------------------
 
 
 def _settle(stages: _Stages, learn: Learn) -> None:
@@ -200,7 +200,7 @@ def _tiles(job: Job) -> range:
     return range(job.tiling.count)
 
 
-# -- the posterior ------------------------------------------------------------------------------------------------------
+# -- the posterior ------------------------------------------------------------------------------------------
 
 
 def _fit(stages: _Stages) -> None:
@@ -226,8 +226,8 @@ def _rounds(stages: _Stages) -> None:
     HPH, information = (_added([one[name] for one in begun], (size, size)) for name in ("HPH", "information"))
     HPf = _added([one["HPf"] for one in begun], (size,))
     precision = np.diag(job.settled.coefficient_precision)
-    mean_of = np.linalg.inv(HPH + precision) if size else np.zeros((0, 0))
-    spread = np.linalg.inv(precision + 0.5 * (information + information.T)) if size else np.zeros((0, 0))
+    mean_of = _inverse(HPH + precision)
+    spread = _inverse(precision + 0.5 * (information + information.T))
     coefficients = mean_of @ HPf
     if not store.has("rounds/begun"):
         store.write("rounds/begun", {"coefficients": coefficients.tolist()})
@@ -303,6 +303,11 @@ def _added(values: list[Any], shape: tuple[int, ...]) -> NDArray[np.float64]:
     for value in values:
         total += np.reshape(value, shape)
     return total
+
+
+def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of a matrix, which may have no rows."""
+    return np.asarray(np.linalg.inv(matrix), np.float64) if len(matrix) else matrix
 
 
 def _forget(stages: _Stages, step: int) -> None:

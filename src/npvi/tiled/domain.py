@@ -19,7 +19,8 @@ from npvi.tiled.job import Job
 
 __all__ = ["Domain", "build", "open_domain"]
 
-Vector = NDArray[np.float64]
+#: what is written down of a domain, beside its graph
+_KEPT = ("rows", "keys", "owner", "number", "inner")
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def build(job: Job, tile: int) -> Domain | None:
 def keep(domain: Domain) -> None:
     """Write down what a tile sees, so that it needn't be found again."""
     d, graph = domain, domain.graph
-    arrays = {"rows": d.rows, "keys": d.keys, "owner": d.owner, "number": d.number, "inner": d.inner}
+    arrays = {name: getattr(d, name) for name in _KEPT}
     d.job.store.write(d.job.tile(d.tile, "domain"), **arrays, parents=graph.parents, spatial=graph.spatial)
 
 
@@ -161,5 +162,4 @@ def open_domain(job: Job, tile: int) -> Domain | None:
         return None
     found = job.store.read(job.tile(tile, "domain"))
     graph = Graph(np.arange(len(found["rows"])), found["parents"], found["spatial"])
-    about = (found[name] for name in ("rows", "keys", "owner", "number", "inner"))
-    return Domain(job, tile, *about, graph)
+    return Domain(job, tile, graph=graph, **{name: found[name] for name in _KEPT})

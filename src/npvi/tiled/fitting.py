@@ -7,8 +7,8 @@ tile finds the Newton step d of what it sees with its outermost rows held (a res
 coefficients are moved together by what all of them say, and the length of the step is that which leaves least of
 the residual, measured in standard deviations; each step is made to have no part in that of the step before.
 
-Products with P̃ are sums over tiles: every row of T in P = TᵀT belongs to one tile, which passes on to others what its row
-adds to theirs. All sums are taken in the order of the tiles, so that it doesn't matter who worked when.
+Products with P̃ are sums over tiles: every row of T in P = TᵀT belongs to one tile, which passes on to others what its
+row adds to theirs. All sums are taken in the order of the tiles, so that it doesn't matter who worked when.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from npvi.estimators.named import NamedParts
 from npvi.kernels import Kernel
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.likelihoods.families.softmax import Softmax
-from npvi.model import Fitted, latent_at
+from npvi.model import Fitted, columns_of, latent_at
 from npvi.parameters import Parameter, Parametrised
 from npvi.predictive import Predictive
 from npvi.predictive.reach import Reach
@@ -35,7 +35,7 @@ from npvi.tiled.settled import Settled
 from npvi.tiled.source import Source
 from npvi.tiled.store import Store
 
-__all__ = ["TiledRegressor", "load"]
+__all__ = ["TiledRegressor"]
 
 #: bytes that a row which a tile sees takes while it is fitted, and what a process takes in any case
 _BYTES, _BASE = 3000.0, 0.9e9
@@ -49,9 +49,9 @@ _EXTRAS = ("exposure", "trials")
 class TiledRegressor(NamedParts, BaseEstimator):
     """A Gaussian process for tables larger than memory: in tiles, one after the other or on a Dask cluster.
 
-    The model is that of `GPRegressor` with ``method="full"``, ``order="nested"``: space is cut into tiles of about equal
-    rows, each is fitted with the rows around it, and then rounds bring the tiles to agree, until the equations of all
-    rows hold. All that is found is kept in a folder. Run it again after a failure, and it goes on where it was.
+    The model is that of `GPRegressor` with ``method="full"`` and ``order="nested"``: space is cut into tiles of about
+    equal rows, each is fitted with the rows around it, and then rounds bring the tiles to agree, until the equations of
+    all rows hold. All that is found is kept in a folder. Run it again after a failure, and it goes on where it was.
 
     Parameters
     ----------
@@ -189,6 +189,20 @@ class TiledRegressor(NamedParts, BaseEstimator):
         with interrupts_remembered(), progress.reporting(report):
             build(Job(Store(self.store)), plan, self._learned, runner)
         return self._open()
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> TiledRegressor:
+        """The model in a folder, whose files are all there; what `npvi.load` calls.
+
+        Raises
+        ------
+        StoreError
+            Where it isn't finished, or isn't what it was.
+        """
+        model = cls(store=folder)._open()
+        settled = model._job.settled
+        parts = {"likelihood": settled.likelihood, "kernel": settled.kernel, "nugget": settled.nugget}
+        return model.set_params(**parts, n_neighbors=settled.neighbors)
 
     def predict_dist(self, X: Any, exposure: Any = None, trials: Any = None) -> Predictive:
         """The predictive distribution of the response at each row of X, as `GPRegressor.predict_dist`; but not of rows
@@ -400,22 +414,6 @@ def _tile_of(folder: str, state: float, tile: int) -> Fitted:
     return fitted_tile(job, tile, (coefficients, covariance))
 
 
-def load(folder: str | os.PathLike[str]) -> TiledRegressor:
-    """The tiled model in a folder, whose files are all there.
-
-    Raises
-    ------
-    StoreError
-        Where it isn't finished, or isn't what it was.
-    """
-    model = TiledRegressor(store=folder)._open()
-    settled = model._job.settled
-    model.set_params(
-        likelihood=settled.likelihood, kernel=settled.kernel, nugget=settled.nugget, n_neighbors=settled.neighbors
-    )
-    return model
-
-
 def _bytes(memory: Any) -> float:
     """Of "4GB", or of a number.
 
@@ -450,6 +448,4 @@ def _as_json(value: Any) -> Any:
 
 def _columns(coords: Any, names: list[str]) -> list[int]:
     """Numbers of the columns that the process sees."""
-    from npvi.model.linear_part import columns_of
-
     return columns_of(coords, names, len(names)).tolist()

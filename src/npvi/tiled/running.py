@@ -1,4 +1,4 @@
-"""Running tasks: in threads of this process, or on a Dask cluster. Tasks are pure: the folder and a number in, a file out.
+"""Running tasks: in threads of this process, or on a Dask cluster. Tasks are pure: folder and number in, a file out.
 
 No data travel with tasks, none is pinned to a worker, and none waits for another. Every task has one thread, so that it
 makes the same bits wherever it runs; several run side by side.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
 from npvi.runtime import progress
@@ -62,7 +62,8 @@ class Loop:
                 _alone(task, call)
                 done(call)
             return
-        waiting, running = list(reversed(calls)), {}
+        waiting = list(reversed(calls))
+        running: dict[Future, tuple] = {}
         with ThreadPoolExecutor(self.width, thread_name_prefix="npvi-tile") as pool:
             try:
                 while waiting or running:

@@ -153,7 +153,7 @@ class Source:
         part.check()
 
     def _check(self, rows: NDArray[np.float64], likelihood: Likelihood, path: str, first: int) -> None:
-        X, y, row = self.split(rows)
+        _, y, row = self.split(rows)
         try:
             likelihood.check_response(y)
             likelihood.check_row(row, len(y), y)
@@ -234,7 +234,7 @@ def _numbers(column: Any, name: str, path: str, first: int) -> NDArray[np.float6
     if len(wrong):
         raise SourceError(
             f"{path}: column {name!r} must hold finite numbers; row {first + int(wrong[0]) + 1:,} has "
-            f"{values[wrong[0]]}, and {len(wrong):,} of these {len(values):,} rows are missing or not finite. Leave such "
-            "rows out of the files"
+            f"{values[wrong[0]]}, and {len(wrong):,} of these {len(values):,} rows are missing or not finite. Leave "
+            "such rows out of the files"
         )
     return values

@@ -77,7 +77,7 @@ class Store:
         """Whether it is there, which means finished."""
         return self.path(name).exists()
 
-    def write(self, name: str, about: Mapping[str, Any] | None = None, **arrays: np.ndarray) -> None:
+    def write(self, name: str, about: Mapping[str, Any] | None = None, /, **arrays: Any) -> None:
         """Write an archive, whole or not at all."""
         path = self.path(name)
         _make(path.parent)

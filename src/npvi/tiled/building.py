@@ -129,7 +129,7 @@ def _settle(stages: _Stages, learn: Learn) -> None:
     """Look at the rows, and learn the model from some of them; then cut tiles."""
     job, store = stages.job, stages.job.store
     stages.parts("look", partition.look, lambda p: f"look/{p:05d}")
-    looked = [store._read(f"look/{p:05d}") for p in range(len(job.source.parts))]
+    looked = [store.read_all(f"look/{p:05d}") for p in range(len(job.source.parts))]
     counted = sum(about["rows"] for about, _ in looked)
     if counted != job.source.rows:
         raise StoreError(f"the tables have {counted:,} rows, and say of themselves that they have {job.source.rows:,}")
@@ -143,7 +143,7 @@ def _settle(stages: _Stages, learn: Learn) -> None:
     if not len(sample):
         raise StoreError("the sample of the rows is empty: are all rows equal?")
     rows = _to_learn_from(stages, box, sample)
-    progress.report("learn", rows=len(rows))
+    progress.report("learning", rows=len(rows))
     settled = learn(rows, job.plan)
     d = len(job.source.inputs)
     cube = settled.cube(box, sample[:, :d])

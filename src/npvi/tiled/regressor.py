@@ -235,7 +235,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
                 mean[mine], variance[mine] = latent.mean, latent.variance
                 reach = latent.reach()
             distance[mine], share[mine] = reach.distance, reach.prior_share
-            progress.report("predict", tile=number, rows=len(mine))
+            progress.report("tile", number=number, rows=len(mine))
         found = Reach(distance, share)
         return Predictive(self.likelihood_, mean, variance, row, None, settled.nugget, lambda: found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +18,8 @@ __all__ = ["Part", "Source", "SourceError"]
 
 #: rows of a part, at most, unless a row group has more, and rows that are read at a time
 _PART, _BATCH = 2**20, 2**17
+#: columns that pandas keeps an index in
+_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class SourceError(ValueError):
@@ -94,7 +97,8 @@ class Source:
             except (OSError, ArrowInvalid) as error:
                 raise SourceError(f"{path} can't be read as a Parquet file: {error}") from error
             if inputs is None:
-                inputs = [name for name in names if name != target and name not in extras.values()]
+                others = {target, *extras.values()}
+                inputs = [name for name in names if name not in others and not _INDEX.fullmatch(name)]
             missing = [name for name in (*inputs, target, *extras.values()) if name not in names]
             if missing:
                 raise SourceError(f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(names)}")

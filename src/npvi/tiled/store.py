@@ -81,22 +81,28 @@ class Store:
         """Write an archive, whole or not at all."""
         path = self.path(name)
         _make(path.parent)
+        # an array without numbers may have any number of rows, which is more than an archive believes
+        empty = {key: [list(array.shape), array.dtype.str] for key, array in arrays.items() if not array.size}
+        full = {key: array for key, array in arrays.items() if array.size}
         with replacing(path) as file:
-            write_archive(file, _KIND, dict(about or {}), arrays)
+            write_archive(file, _KIND, {"about": dict(about or {}), "empty": empty}, full)
 
     def read(self, name: str) -> dict[str, np.ndarray]:
         """The arrays of an archive whose checksum holds."""
-        return self._read(name)[1]
+        return self.read_all(name)[1]
 
     def about(self, name: str) -> dict[str, Any]:
         """What an archive says beside its arrays."""
-        return self._read(name, with_arrays=False)[0]
+        return self.read_all(name, with_arrays=False)[0]
 
-    def _read(self, name: str, with_arrays: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def read_all(self, name: str, with_arrays: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Both."""
         path = self.path(name)
         try:
             with open(path, "rb") as file:
-                return read_archive(file, _KIND, with_arrays)
+                found, arrays = read_archive(file, _KIND, with_arrays)
+            empty = {key: np.zeros(shape, dtype) for key, (shape, dtype) in found["empty"].items()}
+            return found["about"], arrays | empty
         except FileNotFoundError:
             raise StoreError(
                 f"{path} is missing: a part of the store was removed. Fit again into the same folder, which makes only "

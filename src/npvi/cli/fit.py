@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from npvi.cli import fit_options as of
@@ -18,11 +19,13 @@ from npvi.cli.fitting import run, save_model, summarise
 from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
 from npvi.cli.parts import Given, Parts, check_given, make_likelihood, make_parts
 from npvi.cli.tables import check_output
+from npvi.cli.tiles import fit_in_tiles
 
 __all__ = ["fit"]
 
 
 def fit(
+    context: typer.Context,
     table: of.TablePath,
     target: of.Target = None,
     inputs: of.Inputs = None,
@@ -67,6 +70,8 @@ def fit(
     checkpoint: of.Checkpoint = None,
     save: of.Save = None,
     plot: of.Plot = None,
+    store: of.Store = None,
+    memory: of.Memory = "4GB",
 ) -> None:
     """Fit a model to a table.
 
@@ -96,6 +101,9 @@ def fit(
           --likelihood negative_binomial --save birds.npvi
     One of several species, with a probability for each:
       npvi fit trees.csv --target species --inputs x,y --classify --save trees.npvi
+    More rows than memory, from many files; the same command goes on after a failure:
+      npvi fit "survey/*.parquet" --target count --inputs lon,lat --likelihood poisson \\
+          --store birds.npvi/ --memory 4GB
 
     \b
     [bold]Exit status[/bold]
@@ -167,6 +175,30 @@ def fit(
         settings.check_varying_noise(varying_noise, name, learn, noise_variance)
         noisy = make_likelihood(name, link)
         check_given(given, kernel, noisy)
+        if store is not None:
+            fit_in_tiles(
+                context,
+                str(table),
+                store,
+                memory,
+                given,
+                noisy,
+                kernel,
+                name,
+                {"target": target, "inputs": inputs, "exposure": exposure, "trials": trials, "link": link},
+                {
+                    "mean": mean,
+                    "learn": learn,
+                    "coords": None if coords is None else split_names(coords, "--coords"),
+                    "coefficient_scale": settings.parse_coefficient_scale(coefficient_scale),
+                    "hyperprior": "weak" if weak_priors else None,
+                    "n_neighbors": neighbors or 20,
+                    "n_jobs": threads,
+                    "random_state": seed,
+                    "max_iter": max_iter,
+                },
+            )
+            return
         columns = Columns(
             split_names(inputs, "--inputs"),
             None if coords is None else split_names(coords, "--coords"),

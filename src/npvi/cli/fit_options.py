@@ -31,6 +31,7 @@ __all__ = [
     "Link",
     "MaxIter",
     "Mean",
+    "Memory",
     "Method",
     "Neighbors",
     "Network",
@@ -44,6 +45,7 @@ __all__ = [
     "Rule",
     "Save",
     "Seed",
+    "Store",
     "TablePath",
     "Target",
     "Threads",
@@ -61,7 +63,11 @@ _search = partial(described, panel="Choosing numbers by validation")
 _run = partial(described, panel="Running")
 
 TablePath = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="CSV, TSV or Parquet file with one row per observation.")
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV or Parquet file with one row per observation; with --store Parquet files, a pattern or folder.",
+    ),
 ]
 
 # -- data -------------------------------------------------------------------------------------------------------------
@@ -240,6 +246,13 @@ Checkpoint = Annotated[
         "With --optimizer sgd or adam: file that keeps where training is; the same command goes on from it.",
     ),
 ]
+Store = Annotated[
+    Path | None,
+    _run(
+        "FOLDER", "Fit in tiles, for tables larger than memory, and keep the model in this folder; again, it goes on."
+    ),
+]
+Memory = Annotated[str, _run("SIZE", "With --store: what may be taken, such as 4GB.")]
 Save = Annotated[Path | None, _run("FILE", "File to save the model to, such as model.npvi.")]
 Plot = Annotated[
     Path | None,

@@ -18,12 +18,16 @@ from npvi.cli.display import (
 )
 from npvi.cli.errors import guarded
 from npvi.cli.options import EXTRAS
+from npvi.cli.tiles import show_store
 
 __all__ = ["info"]
 
 
 def info(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model saved by npvi fit or model.save.")],
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="Model saved by npvi fit or model.save, or the folder of one in tiles."),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print all that is known as JSON.")] = False,
 ) -> None:
     """Show what is in a model file, after checking that it is whole.
@@ -34,6 +38,9 @@ def info(
     npvi info birds.npvi --json
     """
     with guarded("info"):
+        if model.is_dir() and not as_json:
+            show_store(model)
+            return
         from npvi.io import describe
 
         about = describe(model)

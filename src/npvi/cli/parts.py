@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from npvi.cli.display import number
 from npvi.cli.errors import InputError, unknown_name
 
-__all__ = ["Given", "Parts", "check_given", "make_likelihood", "make_parts"]
+__all__ = ["Given", "Parts", "check_given", "given_parts", "make_likelihood", "make_parts"]
 
 #: the latent surface of these is in the units of the target, of those in its logarithm's
 _IN_UNITS = ("gaussian", "censored_gaussian", "student_t", "laplace")
@@ -82,6 +82,31 @@ def make_parts(
         parts.likelihood = name
     if nugget is None and not learn:
         parts.nugget = 1e-4 * _spread(name, y)[0] if name in _IN_UNITS + _IN_LOGARITHMS else 0.01
+    return parts
+
+
+def given_parts(given: Given, kernel: str, likelihood: Any, name: str, learn: bool, choose_link: bool) -> Parts:
+    """The same without having seen the data, whose own scales are learning's to find.
+
+    Raises
+    ------
+    InputError
+        Where nothing is learned, and numbers are missing.
+    """
+    from npvi.likelihoods.families.rates import Rates
+
+    kernel_values, likelihood_values, nugget = _sorted_out(given, kernel, likelihood)
+    missing = [] if learn else [n for n in ("length_scale", "variance") if n in _kernel_parameters(kernel)]
+    missing = [n for n in missing if n not in kernel_values]
+    if missing:
+        raise InputError(f"with --store and --no-learn give --{missing[0].replace('_', '-')} too")
+    parts = Parts(kernel, likelihood, nugget)
+    if kernel_values:
+        parts.kernel = _kernel_class(kernel)(**kernel_values)
+    if likelihood_values:
+        parts.likelihood = likelihood.replace(**likelihood_values)
+    elif learn and (choose_link or not isinstance(likelihood, Rates)):
+        parts.likelihood = name
     return parts
 
 

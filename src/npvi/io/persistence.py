@@ -106,6 +106,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> describe(path)["n_rows"], describe(path)["kernel"]["type"]
     (3, 'RBF')
     """
+    if os.path.isdir(path):
+        from npvi import TiledRegressor
+
+        return TiledRegressor.load(path).describe()
     metadata = model_file.read(path, with_arrays=False)[0]
     with _blaming(path):
         check_metadata(metadata)

@@ -276,6 +276,23 @@ class TiledRegressor(NamedParts, BaseEstimator):
         """Rounds, and what was left after each, in posterior standard deviations."""
         return dict(self.about_["certificate"])
 
+    def describe(self) -> dict[str, Any]:
+        """What is known of a fitted model, in JSON's own types."""
+        job, about = self._job, self.about_
+        settled = job.settled.as_dict()
+        kept = ("npvi", "tiles", "rows_of_tiles", "seen", "elbo", "coefficients", "certificate")
+        return {
+            "estimator": type(self).__name__,
+            "n_rows": about["rows"],
+            "feature_names_in": list(job.source.inputs),
+            "notes": {"target": job.source.target, **job.source.extras},
+            **{name: settled[name] for name in ("likelihood", "kernel", "nugget", "neighbors")},
+            "learned": settled["info"]["learned"],
+            "learned_from": settled["info"]["rows"],
+            "bytes": sum(about["files"].values()),
+            **{name: about[name] for name in kept},
+        }
+
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """The inputs."""
@@ -285,6 +302,11 @@ class TiledRegressor(NamedParts, BaseEstimator):
     def n_features_in_(self) -> int:
         """How many there are."""
         return len(self._job.source.inputs)
+
+    @property
+    def _row_of_fit(self) -> tuple[str, ...]:
+        """What there was per row besides the response."""
+        return tuple(self._job.source.extras)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

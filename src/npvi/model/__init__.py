@@ -4,7 +4,8 @@ from npvi.model.fitted import Fitted, Hyper, Interrupted, warn_about_sums
 from npvi.model.fitting import fit
 from npvi.model.inferring import ScaleWarning
 from npvi.model.leaving_out import in_rows, latent_left_out
-from npvi.model.linear_part import LinearPart, columns_of
+from npvi.model.linear_part import LinearPart
+from npvi.model.linear_part import columns_of as coordinate_columns
 from npvi.model.predicting import Latent, latent_at, predict, predict_alone
 from npvi.model.spec import Spec, check_settings, plain_parts, spec_of
 from npvi.model.summed import (
@@ -32,6 +33,7 @@ __all__ = [
     "TermsSpec",
     "check_settings",
     "columns_of",
+    "coordinate_columns",
     "fit",
     "fit_terms",
     "in_rows",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 import zipfile
 from io import BytesIO
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
+
+from npvi.runtime.forks import in_children
 
 __all__ = ["DEPTH", "check_depth", "read_array", "read_json", "read_npz", "size_of"]
 
@@ -19,6 +22,19 @@ DEPTH = 100
 
 #: kinds of arrays: truth values, whole numbers, floats and text
 _KINDS = "biufU"
+
+
+#: NumPy has Python parse what an array says of itself, and Python 3.11 counts the depth of all threads' parsing as one
+#: ("AST constructor recursion depth mismatch", CPython's issue 106905)
+_one_at_a_time = threading.Lock()
+
+
+def _unlocked() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+
+
+in_children(_unlocked)  # whose threads that may have held it are gone
 
 
 def read_json(text: str | bytes) -> Any:
@@ -58,6 +74,11 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
         Where it isn't of numbers or text, or claims to be larger than the file: NumPy would first reserve memory for
         whatever shape is claimed.
     """
+    with _one_at_a_time:
+        return _read_array(file, size)
+
+
+def _read_array(file: IO[bytes], size: int) -> np.ndarray:
     start = file.tell()
     version = npy.read_magic(file)
     if version not in [(1, 0), (2, 0)]:

@@ -87,7 +87,12 @@ class Domain:
 
     @cached_property
     def own_root(self) -> csr_array:
-        """The tile's own rows of T = D^{−½}(I − B), a row of the prior's precision TᵀT each, in all columns."""
+        """The tile's own rows of T = D^{−½}(I − B), in all columns: what they contribute to the precision TᵀT. It is
+        kept, once it was made."""
+        name, shape = self.job.tile(self.tile, "root"), (len(self.own), len(self.rows))
+        if self.job.store.has(name):
+            found = self.job.store.read(name)
+            return csr_array((found["values"], found["columns"], found["pointer"]), shape=shape)
         root, own = self.prior.root, self.own
         parents = self.graph.parents[own]
         there = parents >= 0
@@ -96,7 +101,9 @@ class Domain:
         values = np.column_stack([root.edges[own], root.diagonal[own]])
         kept = np.column_stack([there, np.ones(len(own), dtype=bool)])
         pointer = np.concatenate([[0], np.cumsum(counts)])
-        return csr_array((values[kept], columns[kept], pointer), shape=(len(own), len(self.rows)))
+        made = {"values": values[kept], "columns": columns[kept].astype(np.int32), "pointer": pointer.astype(np.int32)}
+        self.job.store.write(name, **made)
+        return csr_array((made["values"], made["columns"], made["pointer"]), shape=shape)
 
     def gathered(self, name: str, *fields: str) -> list[NDArray[np.float64]]:
         """Arrays of all rows, from what the tiles they belong to have in a file of this name."""

@@ -48,7 +48,7 @@ def collect(folder: str, part: int) -> None:
 
 def spool(store: Store, part: int) -> str:
     """The file with the rows of a part, tile by tile."""
-    return str(store.folder / "parts" / f"{part:05d}.npy")
+    return str(store.folder / "parts" / f"{part:05d}.rows")
 
 
 def scatter(folder: str, part: int) -> None:
@@ -64,7 +64,7 @@ def scatter(folder: str, part: int) -> None:
     name = f"parts/{part:05d}"
     job.store.path(name).parent.mkdir(parents=True, exist_ok=True)
     with replacing(spool(job.store, part)) as file:
-        np.save(file, rows)
+        file.write(np.ascontiguousarray(rows).data)
     job.store.write(name, starts=starts)  # last: the rows are there
 
 
@@ -75,7 +75,9 @@ def gather(folder: str, tile: int) -> None:
     for part in range(len(job.source.parts)):
         start, stop = job.store.read(f"parts/{part:05d}")["starts"][tile : tile + 2]
         if stop > start:
-            pieces.append(np.array(np.load(spool(job.store, part), mmap_mode="r")[start:stop]))
+            width = len(job.source.columns)
+            pieces.append(np.fromfile(spool(job.store, part), count=(stop - start) * width, offset=8 * width * start))
+            pieces[-1] = pieces[-1].reshape(-1, width)
     rows = np.concatenate(pieces)
     del pieces
     rows = rows[np.lexsort((*rows.T[::-1], point_keys(rows)))]  # in whatever order they came

@@ -20,7 +20,7 @@ from npvi.estimators.named import NamedParts
 from npvi.kernels import Kernel
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.likelihoods.families.softmax import Softmax
-from npvi.model import Fitted, columns_of, latent_at
+from npvi.model import Fitted, coordinate_columns, latent_at
 from npvi.parameters import Parameter, Parametrised
 from npvi.predictive import Predictive
 from npvi.predictive.reach import Reach
@@ -30,6 +30,7 @@ from npvi.runtime.parallel import threads
 from npvi.tiled.building import build, plan_of
 from npvi.tiled.fitting import fitted_tile
 from npvi.tiled.job import Job, job_at
+from npvi.tiled.lazy import is_lazy, predicted
 from npvi.tiled.running import OnDask, Runner, runner_of
 from npvi.tiled.settled import Settled
 from npvi.tiled.source import Source
@@ -240,7 +241,14 @@ class TiledRegressor(NamedParts, BaseEstimator):
         return Predictive(self.likelihood_, mean, variance, row, None, settled.nugget, lambda: found)
 
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None, trials: Any = None) -> Any:
-        """Mean of the response at each row of X; with `return_std` also its standard deviation."""
+        """Mean of the response at each row of X; with `return_std` also its standard deviation.
+
+        A DataFrame of Dask gives one, with columns ``mean`` and ``std``, and an array of Dask one with these two
+        columns: they are computed when they are asked for, by workers that see the folder. `exposure` and `trials` are
+        then numbers, or names of columns.
+        """
+        if is_lazy(X):
+            return predicted(str(Store(self.store).folder.absolute()), X, exposure, trials)
         dist = self.predict_dist(X, exposure, trials)
         return (dist.mean, dist.std) if check_flag(return_std, "return_std") else dist.mean
 
@@ -470,4 +478,4 @@ def _as_json(value: Any) -> Any:
 
 def _columns(coords: Any, names: list[str]) -> list[int]:
     """Numbers of the columns that the process sees."""
-    return columns_of(coords, names, len(names)).tolist()
+    return coordinate_columns(coords, names, len(names)).tolist()

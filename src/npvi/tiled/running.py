@@ -20,8 +20,10 @@ __all__ = ["Loop", "OnDask", "Runner", "Watch", "runner_of"]
 
 #: tasks handed to a cluster per thread of it: the rest wait here, so that its scheduler isn't filled
 _AHEAD = 2
-#: how often a task is tried whose worker was lost
-_RETRIES = 5
+#: how often a task is tried again that has failed for the cluster's reasons
+_RETRIES = 2
+#: seconds after which it is looked whether there still are workers, and for which there may be none
+_PATIENCE, _NOBODY = 5.0, 300.0
 
 
 class Runner(Protocol):
@@ -99,29 +101,39 @@ class OnDask:
 
     def run(self, name: str, task: Callable[..., None], calls: Sequence[tuple], done: Callable[[tuple], None]) -> None:
         """A few more at a time than there are threads; a task whose worker is lost goes to another."""
-        from distributed import as_completed
+        from distributed import KilledWorker, wait
 
         waiting = list(reversed(calls))
         running: dict[Any, tuple] = {}
-        ended = as_completed([], raise_errors=False)
-
-        def more() -> None:
-            while waiting and len(running) < _AHEAD * self.width:
-                call = waiting.pop()
-                number = "-".join(str(part) for part in call[1:])
-                future = self.client.submit(
-                    _alone, task, call, key=f"{name}-{number}-{os.urandom(4).hex()}", pure=False, retries=_RETRIES
-                )
-                running[future] = call
-                ended.add(future)
-
+        idle = 0.0
         try:
-            more()
-            while running:
-                future = next(ended)
-                future.result()
-                done(running.pop(future))
-                more()
+            while waiting or running:
+                while waiting and len(running) < _AHEAD * self.width:
+                    call = waiting.pop()
+                    number = "-".join(str(part) for part in call[1:])
+                    key = f"{name}-{number}-{os.urandom(4).hex()}"
+                    running[self.client.submit(_alone, task, call, key=key, pure=False, retries=_RETRIES)] = call
+                try:
+                    ended = wait(list(running), timeout=_PATIENCE, return_when="FIRST_COMPLETED").done
+                except TimeoutError:
+                    idle = 0.0 if self.client.nthreads() else idle + _PATIENCE
+                    if idle >= _NOBODY:
+                        raise RuntimeError(
+                            f"the cluster has had no workers for {idle:.0f} seconds. What is finished is kept: run the "
+                            "same fit again when there are some"
+                        ) from None
+                    continue
+                idle = 0.0
+                for future in ended:
+                    call = running.pop(future)
+                    try:
+                        future.result()
+                    except KilledWorker as error:
+                        raise RuntimeError(
+                            f"workers were lost again and again with the task {name!r} of {call[1:]}: have they as "
+                            "much memory as memory= says? What is finished is kept"
+                        ) from error
+                    done(call)
         finally:
             self.client.cancel(list(running))
 

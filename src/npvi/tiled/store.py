@@ -31,6 +31,8 @@ __all__ = ["MANIFEST", "Store", "StoreError", "is_store"]
 
 MANIFEST = "manifest.json"
 _VERSION = 1
+#: lines of an archive before what it says
+_HEADER = 4
 _KIND = Kind(
     "tile",
     _VERSION,
@@ -92,8 +94,15 @@ class Store:
         return self.read_all(name)[1]
 
     def about(self, name: str) -> dict[str, Any]:
-        """What an archive says beside its arrays."""
-        return self.read_all(name, with_arrays=False)[0]
+        """What an archive says beside its arrays, which aren't looked at."""
+        try:
+            with open(self.path(name), "rb") as file:
+                for _ in range(_HEADER):
+                    file.readline()
+                found: dict[str, Any] = read_json(file.readline())["about"]
+            return found
+        except (OSError, ValueError, LookupError, TypeError):
+            return self.read_all(name, with_arrays=False)[0]  # which says what is wrong with it
 
     def read_all(self, name: str, with_arrays: bool = True) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Both."""

@@ -1,0 +1,246 @@
+"""What goes wrong: tables, stores and processes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import npvi
+from npvi.tiled import StoreError
+from npvi.tiled.source import SourceError
+from npvi.tiled.store import Store
+from tests.tiled.conftest import FIT, tiled, write
+
+
+def test_a_part_without_a_column_is_named(table, tmp_path):
+    files = write(table, tmp_path / "files")
+    table.drop(columns="hours").to_parquet(tmp_path / "files" / "7.parquet")
+    with pytest.raises(SourceError, match=r"7\.parquet has no column 'hours'"):
+        tiled(tmp_path / "store").fit(files, **FIT)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("lon", np.nan, r"1\.parquet: column 'lon' must hold finite numbers; row 701 has nan"),
+        ("hours", -1.0, r"1\.parquet, rows 1 to 1,000: .*exposure"),
+        ("count", 2.5, r"1\.parquet, rows 1 to 1,000: .*whole"),
+    ],
+)
+def test_rows_that_no_model_takes_are_named(column, value, words, table, tmp_path):
+    files = write(table, tmp_path / "files")
+    part = pd.read_parquet(tmp_path / "files" / "1.parquet")
+    part[column] = part[column].astype(float)
+    part.iloc[700, part.columns.get_loc(column)] = value
+    part.to_parquet(tmp_path / "files" / "1.parquet", row_group_size=500)
+    with pytest.raises(SourceError, match=words):
+        tiled(tmp_path / "store").fit(files, **FIT)
+
+
+def test_columns_of_text_are_refused(table, tmp_path):
+    files = write(table.assign(forest="oak"), tmp_path / "files")
+    with pytest.raises(SourceError, match="'forest' must hold numbers"):
+        tiled(tmp_path / "store").fit(files, **FIT)
+
+
+def test_a_file_that_changes_between_passes_is_named(table, tmp_path, monkeypatch):
+    files = write(table, tmp_path / "files")
+    from npvi.tiled import building
+
+    settle = building._settle
+
+    def then_change(stages, learn):
+        settle(stages, learn)
+        table.iloc[1::3].assign(count=7).to_parquet(tmp_path / "files" / "1.parquet")
+
+    monkeypatch.setattr(building, "_settle", then_change)
+    with pytest.raises(SourceError, match=r"1\.parquet has changed since the fit began"):
+        tiled(tmp_path / "store").fit(files, **FIT)
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="begun with other tables"):
+        tiled(tmp_path / "store").fit(files, **FIT)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"memory": "0.5GB", "tile_rows": "auto"}, r"memory='0.5GB' isn't enough .* at least .*GB are needed"),
+        ({"memory": "much", "tile_rows": "auto"}, "memory must be such as '4GB'"),
+        ({"halo": 1.0}, "halo must be at least 4"),
+        ({"likelihood": "softmax"}, "no likelihood is named 'softmax'"),
+        ({"likelihood": "censored_gaussian"}, "isn't served in tiles"),
+        ({"likelihood": "gaussian"}, "exposure doesn't go with the Gaussian likelihood"),
+        ({"client": "yes"}, "client must be 'current', None or a client"),
+        ({"client": 3}, "client must be 'current', None or a client"),
+        ({"rounds": -1}, "rounds"),
+        ({"coords": ["east"]}, "no column 'east'"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_read(settings, words, files, tmp_path):
+    with pytest.raises((ValueError, TypeError), match=words):
+        tiled(tmp_path / "store", **settings).fit(files, **FIT)
+    assert not (tmp_path / "store").exists()
+
+
+def test_sources_that_are_none(tmp_path):
+    model = tiled(tmp_path / "store")
+    with pytest.raises(SourceError, match="no file matches"):
+        model.fit(str(tmp_path / "*.parquet"), **FIT)
+    with pytest.raises(SourceError, match="there is no file"):
+        model.fit(str(tmp_path / "a.parquet"), **FIT)
+    with pytest.raises(TypeError, match="GPRegressor"):
+        model.fit(pd.DataFrame({"a": [1.0]}), **FIT)
+    (tmp_path / "b.parquet").write_text("no table")
+    with pytest.raises(SourceError, match="can't be read as a Parquet file"):
+        model.fit(str(tmp_path / "b.parquet"), **FIT)
+    with pytest.raises(ValueError, match="store must be the path of a folder"):
+        tiled(None).fit(str(tmp_path / "b.parquet"), **FIT)
+
+
+def test_a_second_run_is_told_of_the_first(files, tmp_path):
+    with Store(tmp_path / "store").locked(), pytest.raises(StoreError, match="another run is at work"):
+        tiled(tmp_path / "store").fit(files, **FIT)
+
+
+def test_other_settings_need_another_store(model, files):
+    with pytest.raises(StoreError, match=r"was begun with nugget=0\.01, and not 0\.5"):
+        tiled(model.store, nugget=0.5).fit(files, **FIT)
+
+
+@pytest.fixture
+def copied(model, tmp_path):
+    import shutil
+
+    shutil.copytree(model.store, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_a_missing_tile_is_named_and_made_again(copied, files, places, model):
+    (copied / "tiles" / "00002" / "posterior.npvi").unlink()
+    with pytest.raises(StoreError, match=r"00002/posterior\.npvi is missing"):
+        npvi.load(copied)
+
+
+def test_a_tile_that_was_cut_off_or_altered_is_named(copied, places):
+    path = copied / "tiles" / "00001" / "posterior.npvi"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    with pytest.raises(StoreError, match=r"00001/posterior\.npvi has .* cut off"):
+        npvi.load(copied)
+    path.write_bytes(whole[:-5] + b"12345")
+    loaded = npvi.load(copied)
+    with pytest.raises(StoreError, match=r"00001/posterior\.npvi was altered"):
+        loaded.predict(places, exposure=1.0)
+
+
+def test_another_version_and_another_folder(copied, tmp_path):
+    content = Store(copied).read_json("manifest.json")
+    Store(copied).write_json("manifest.json", {**content, "format": 99})
+    with pytest.raises(StoreError, match="format 99"):
+        npvi.load(copied)
+    text = (copied / "manifest.json").read_text()
+    (copied / "manifest.json").write_text(text.replace('"rows": 3000', '"rows": 3001'))
+    with pytest.raises(StoreError, match="altered"):
+        npvi.load(copied)
+    (copied / "manifest.json").write_text("{")
+    with pytest.raises(StoreError, match="damaged"):
+        npvi.load(copied)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="not a tiled model"):
+        npvi.load(tmp_path / "empty")
+
+
+# -- interruptions -----------------------------------------------------------------------------------------------------
+
+RUN = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.tiled.conftest import FIT, tiled
+tiled({store!r}).fit({files!r}, **FIT)
+"""
+
+
+def start(store, files):
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = RUN.format(root=root, store=str(store), files=files)
+    return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+
+
+def content(store):
+    """The finished files, byte by byte."""
+    paths = sorted(path for path in store.rglob("*") if path.is_file() and path.name != ".lock")
+    return {str(path.relative_to(store)): path.read_bytes() for path in paths}
+
+
+def test_killed_at_random_moments_a_fit_goes_on(model, files, places, tmp_path):
+    store, rng, kills = tmp_path / "store", random.Random(os.environ.get("NPVI_TEST_SEED", "1")), 0
+    made = {}
+    moments = int(os.environ.get("NPVI_TEST_KILLS", "3"))
+    while True:
+        run = start(store, files)
+        if kills < moments:
+            until = rng.uniform(0.0, 1.0)
+            deadline = time.monotonic() + 120.0
+            before = len(content(store)) if store.exists() else 0
+            # until some more files are there: how fast the machine is doesn't matter
+            goal = before + 1 + int(12 * until)
+            while run.poll() is None and time.monotonic() < deadline:
+                now = list(store.rglob("*.npvi")) if store.exists() else []
+                if len(now) >= goal:
+                    break
+                time.sleep(0.002)
+            run.send_signal(signal.SIGKILL)
+            run.communicate()
+            kills += 1
+            for path in store.rglob("fit.npvi"):  # a finished tile isn't made twice
+                state = (path.stat().st_ino, path.stat().st_mtime_ns)
+                assert made.setdefault(path, state) == state
+            continue
+        _, errors = run.communicate(timeout=300)
+        assert run.returncode == 0, errors.decode()
+        break
+    undisturbed = content(model.store)
+    found = content(store)
+    assert found.keys() == undisturbed.keys()
+    assert [name for name in found if found[name] != undisturbed[name]] == []
+
+
+def test_ctrl_c_between_tiles_leaves_what_is_done(model, files, tmp_path, monkeypatch):
+    from npvi.tiled import fitting
+
+    fit_tile, calls = fitting.fit_tile, []
+
+    def interrupted(folder, tile):
+        calls.append(tile)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        fit_tile(folder, tile)
+
+    monkeypatch.setattr(fitting, "fit_tile", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tiled(tmp_path / "store").fit(files, **FIT)
+    tiled(tmp_path / "store").fit(files, **FIT)
+    assert calls == [0, 1, 2, 2, 3]
+    manifests = (json.loads((store / "manifest.json").read_text()) for store in (tmp_path / "store", model.store))
+    assert next(manifests) == next(manifests)
+
+
+def test_a_full_disk_is_said(files, tmp_path, monkeypatch):
+    from npvi.runtime import files as writing
+    from npvi.runtime.files import UnwritableError
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing.os, "fsync", full)
+    with pytest.raises(UnwritableError, match="the disk is full"):
+        tiled(tmp_path / "store").fit(files, **FIT)
+    monkeypatch.undo()
+    assert tiled(tmp_path / "store").fit(files, **FIT).certificate_["certified"]

@@ -29,7 +29,10 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
     (
         "Models",
         "",
-        ["npvi.GPRegressor", "npvi.GPClassifier", "npvi.VaryingNoiseRegressor", "npvi.Pipeline", "npvi.load"],
+        [
+            *("npvi.GPRegressor", "npvi.GPClassifier", "npvi.VaryingNoiseRegressor", "npvi.TiledRegressor"),
+            *("npvi.Pipeline", "npvi.load"),
+        ],
     ),
     (
         "Predictions",

@@ -72,6 +72,7 @@ def test_a_file_that_changes_between_passes_is_named(table, tmp_path, monkeypatc
     ("settings", "words"),
     [
         ({"memory": "0.5GB", "tile_rows": "auto"}, r"memory='0.5GB' isn't enough .* at least .*GB are needed"),
+        ({"learn": True, "learn_rows": 10**7}, "isn't enough to learn from 10,000,000 rows"),
         ({"memory": "much", "tile_rows": "auto"}, "memory must be such as '4GB'"),
         ({"halo": 1.0}, "halo must be at least 4"),
         ({"likelihood": "softmax"}, "no likelihood is named 'softmax'"),

@@ -113,10 +113,9 @@ def test_an_estimator_travels_without_its_client(model, places):
 
 def test_numbers_are_learned_from_blocks_and_a_sample(tmp_path, monkeypatch):
     monkeypatch.setattr("npvi.tiled.building._SAMPLE", 1000)
-    monkeypatch.setattr("npvi.tiled.building._LEARN", 1200)
     monkeypatch.setattr("npvi.tiled.building._BLOCK", 150)
     table = survey(4000, seed=1)
-    model = tiled(tmp_path / "store", kernel="matern", nugget=None, learn=True)
+    model = tiled(tmp_path / "store", kernel="matern", nugget=None, learn=True, learn_rows=1200)
     model.fit(write(table, tmp_path / "files"), **FIT)
     about = json.loads((tmp_path / "store" / "model.json").read_text())["model"]["info"]
     assert about["learned"]

@@ -24,9 +24,9 @@ from npvi.tiled.store import MANIFEST, StoreError
 
 __all__ = ["build", "plan_of"]
 
-#: rows of the sample that tells where rows lie; of those that learning looks at, one half near each other in blocks of
-#: so many, the other anywhere
-_SAMPLE, _LEARN, _BLOCK = 2**17, 2**16, 4096
+#: rows of the sample that tells where rows lie; those that learning looks at are to one half near each other, in blocks
+#: of so many, and anywhere to the other
+_SAMPLE, _BLOCK = 2**17, 4096
 #: rows of the sample in a block, at least
 _SEEN = 16
 _GOLDEN = 0.6180339887498949
@@ -36,11 +36,15 @@ _CERTIFIED = (0.002, 0.02)
 Learn = Callable[[NDArray[np.float64], dict[str, Any]], Settled]
 
 
-def plan_of(settings: Mapping[str, Any], source: Mapping[str, Any], tile_rows: int, **more: Any) -> dict[str, Any]:
+def plan_of(
+    settings: Mapping[str, Any], source: Mapping[str, Any], tile_rows: int, learn_rows: int, **more: Any
+) -> dict[str, Any]:
     """What is written down before anything else, and may not change when a fit goes on."""
     rows = sum(part["rows"] for part in source["parts"])
     tiles = max(1, -(-rows // tile_rows))
-    return {"settings": dict(settings), "source": dict(source), "tiles": tiles, "sample": _SAMPLE, **more}
+    sample = rows if rows <= learn_rows else max(_SAMPLE, learn_rows // 2)
+    about = {"settings": dict(settings), "source": dict(source), "tiles": tiles, "sample": sample}
+    return about | {"learn_rows": learn_rows, **more}
 
 
 def build(job: Job, plan: Mapping[str, Any], learn: Learn, runner: Runner) -> None:
@@ -156,20 +160,20 @@ def _settle(stages: _Stages, learn: Learn) -> None:
 def _to_learn_from(stages: _Stages, box: NDArray[np.float64], sample: NDArray[np.float64]) -> NDArray[np.float64]:
     """All rows where there are few; else some blocks, where near neighbours are, and as many rows from everywhere."""
     job, store = stages.job, stages.job.store
-    n = job.source.rows
-    if n <= len(sample) or n <= _LEARN:
-        return sample
+    n, wanted_rows = job.source.rows, int(job.plan["learn_rows"])
+    if n <= wanted_rows or not job.plan["settings"]["learn"]:
+        return sample[:: max(1, len(sample) // wanted_rows)]
     coords = np.array(job.plan["coords"], np.int64)
     cube = Cube(box[0, coords], float(np.ptp(box[:, coords], axis=0).max()) or 1.0)
     tiling = Tiling.cut(sample[:, coords], cube, max(1, min(n // _BLOCK, len(sample) // _SEEN)))
-    wanted = max(1, round(0.5 * _LEARN * tiling.count / n))
+    wanted = max(1, round(0.5 * wanted_rows * tiling.count / n))
     chosen = np.unique([int((k * _GOLDEN % 1.0) * tiling.count) for k in range(wanted)])
     if not store.has("blocks"):
         arrays = {"low": cube.low, "side": np.array([cube.side]), "cuts": tiling.cuts, "children": tiling.children}
         store.write("blocks", **arrays, wanted=chosen, coords=coords)
     stages.parts("collect", partition.collect, lambda p: f"learn/{p:05d}")
     near = np.concatenate([store.read(f"learn/{p:05d}")["rows"] for p in range(len(job.source.parts))])
-    far = sample[~np.isin(tiling.tile_of(sample[:, coords]), chosen)][: _LEARN // 2]
+    far = sample[~np.isin(tiling.tile_of(sample[:, coords]), chosen)][: wanted_rows // 2]
     return _canonical(np.concatenate([near, far]))
 
 

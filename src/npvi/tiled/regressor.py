@@ -42,6 +42,8 @@ __all__ = ["TiledRegressor"]
 _BYTES, _BASE = 3000.0, 0.9e9
 #: share of rows that a tile sees and doesn't own, about; rows of a tile, at least and at most
 _AROUND, _TILE = 1.6, (2_000, 250_000)
+#: rows that tell the scales of covariates where nothing is learned
+_AS_GIVEN = 2**14
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 #: extras of likelihoods that tables may have a column for
 _EXTRAS = ("exposure", "trials")
@@ -56,8 +58,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
 
     Parameters
     ----------
-    likelihood, kernel, nugget, mean, learn, coords, coefficient_scale, hyperprior : as in `GPRegressor`. Numbers are
-        learned from 65,536 of the rows, half of them in compact blocks.
+    likelihood, kernel, nugget, mean, learn, coords, coefficient_scale, hyperprior : as in `GPRegressor`.
     n_neighbors : int
         Parents of each point.
     store : str or path
@@ -67,6 +68,9 @@ class TiledRegressor(NamedParts, BaseEstimator):
         has. It decides how large tiles are.
     tile_rows : int or "auto"
         Rows of a tile; by memory, and 250,000 at most.
+    learn_rows : int
+        Rows that the numbers are learned from, in memory: half in compact blocks, half from everywhere. All rows,
+        where there are no more.
     halo : float
         How far a tile sees: rows that are no further away than so many times the distance to rows before them in the
         order; farther away, ever fewer of them.
@@ -117,6 +121,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         store=None,
         memory="4GB",
         tile_rows="auto",
+        learn_rows=65536,
         halo=16.0,
         rounds=12,
         max_iter=50,
@@ -137,6 +142,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         self.store = store
         self.memory = memory
         self.tile_rows = tile_rows
+        self.learn_rows = learn_rows
         self.halo = halo
         self.rounds = rounds
         self.max_iter = max_iter
@@ -180,6 +186,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
             self._settings(),
             tables.as_dict(),
             rows,
+            int(self.learn_rows) if self.learn else _AS_GIVEN,
             likelihood=to_config(_plain(likelihood)),
             coords=_columns(self.coords, columns),
             halo=float(self.halo),
@@ -376,6 +383,13 @@ class TiledRegressor(NamedParts, BaseEstimator):
             raise ValueError(f"store must be a folder; {os.fspath(self.store)} is a file")
         check_jobs(self.n_jobs)
         check_count(self.rounds, "rounds", 0)
+        check_count(self.learn_rows, "learn_rows", 1000)
+        needed = _BASE + self.learn_rows * _BYTES
+        if self.learn and needed > _bytes(self.memory):
+            raise ValueError(
+                f"memory={self.memory!r} isn't enough to learn from {self.learn_rows:,} rows: {needed / 1e9:.1f}GB are "
+                "needed, or fewer learn_rows"
+            )
         check_count(self.max_iter, "max_iter")
         check_count(self.n_neighbors, "n_neighbors")
         if check_number(self.halo, "halo") < 4.0:

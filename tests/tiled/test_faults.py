@@ -153,9 +153,9 @@ def test_another_version_and_another_folder(copied, tmp_path):
     (copied / "manifest.json").write_text("{")
     with pytest.raises(StoreError, match="damaged"):
         npvi.load(copied)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(StoreError, match="not a tiled model"):
-        npvi.load(tmp_path / "empty")
+    (copied / "manifest.json").unlink()
+    with pytest.raises(StoreError, match="not a finished one"):
+        npvi.load(copied)
 
 
 # -- interruptions -----------------------------------------------------------------------------------------------------

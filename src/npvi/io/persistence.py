@@ -84,7 +84,7 @@ def load(path: str | os.PathLike[str], custom: Mapping[str, Callable] | None = N
     check_path(path)
     if not isinstance(custom, Mapping | None):
         raise TypeError(f"custom must map names to functions, or be None; got {custom!r}")
-    if os.path.isdir(path):  # as tiled models have one
+    if _in_tiles(path):
         from npvi import TiledRegressor
 
         return TiledRegressor.load(path)
@@ -106,7 +106,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> describe(path)["n_rows"], describe(path)["kernel"]["type"]
     (3, 'RBF')
     """
-    if os.path.isdir(path):
+    if _in_tiles(path):
         from npvi import TiledRegressor
 
         return TiledRegressor.load(path).describe()
@@ -114,6 +114,11 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     with _blaming(path):
         check_metadata(metadata)
     return metadata
+
+
+def _in_tiles(path: str | os.PathLike[str]) -> bool:
+    """Whether it is the folder of a model in tiles, finished or not."""
+    return any(os.path.isfile(os.path.join(path, name)) for name in ("plan.json", "manifest.json"))
 
 
 @contextmanager

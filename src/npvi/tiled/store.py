@@ -27,7 +27,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["MANIFEST", "Store", "StoreError", "is_store"]
+__all__ = ["MANIFEST", "Store", "StoreError"]
 
 MANIFEST = "manifest.json"
 _VERSION = 1
@@ -43,11 +43,6 @@ _KIND = Kind(
 
 class StoreError(ValueError):
     """A store that can't be used; the message says which file and what to do."""
-
-
-def is_store(path: Any) -> bool:
-    """Whether a path is that of a folder, as tiled models have one."""
-    return isinstance(path, str | os.PathLike) and os.path.isdir(path)
 
 
 class Store:

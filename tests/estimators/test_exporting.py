@@ -119,6 +119,9 @@ def test_what_cannot_be_is_said(data):
     several = npvi.GPClassifier(kernel=npvi.kernels.RBF(1.0), learn=False).fit(X, np.round(f))
     with pytest.raises(ValueError, match="this one has several functions"):
         several.to_arviz()
+    summed = npvi.GPRegressor(terms=[npvi.Linear("x0")]).fit(X, f)
+    with pytest.raises(ValueError, match="to_arviz is for models of one surface"):
+        summed.to_arviz()
     model = npvi.GPRegressor(kernel=npvi.kernels.RBF(1.0), learn=False).fit(X, f)
     with pytest.raises(ValueError, match="draws must be at most 894,784 of 300 rows"):
         model.to_arviz(10**9)

@@ -49,6 +49,8 @@ def to_arviz(model: Any, draws: int = 1000, seed: Any = None) -> Any:
     ((1, 50, 30), (1, 50, 30))
     """
     fitted: Fitted = model.fitted_
+    if not hasattr(fitted, "trend"):
+        raise ValueError("to_arviz is for models of one surface; of one with terms see loo(), effects() and summary()")
     if fitted.several:
         raise ValueError("to_arviz is for models of numbers and of two labels; this one has several functions")
     draws = check_count(draws, "draws", 2)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from npvi.checks import check_path, check_seed
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
 from npvi.maps import check_levels, check_thresholds
+from npvi.model import FittedTerms
 from npvi.reporting.calibration import calibration_panel, residuals_panel
 from npvi.reporting.map_panel import map_panel
 from npvi.reporting.neighbourhood import neighbourhood_panel
@@ -95,6 +96,8 @@ def report(
             "pipeline or a search take the fitted model inside it, and inputs as that model sees them"
         )
     check_is_fitted(model, "posterior_" if isinstance(model, BaseGP) else "model_")
+    if isinstance(getattr(model, "fitted_", None), FittedTerms):
+        raise ValueError("a report is of a model of one surface; of one with terms see parts_, effects() and summary()")
     if (X is None) != (y is None):
         raise ValueError("X and y go together: rows that the model hasn't seen, and what was observed there")
     check_writable(path)

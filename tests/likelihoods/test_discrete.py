@@ -9,6 +9,7 @@ from scipy import integrate, special, stats
 
 from npvi.config import from_config, to_config
 from npvi.likelihoods import (
+    Beta,
     BetaBinomial,
     Binomial,
     HurdlePoisson,
@@ -24,6 +25,7 @@ from npvi.likelihoods import (
     predictive_quantile,
 )
 from npvi.likelihoods.families.tweedie import compound_cdf
+from npvi.likelihoods.integrals import in_numpy
 from npvi.likelihoods.integrals.expectations import rules
 from npvi.likelihoods.integrals.grid import Grid
 from npvi.likelihoods.integrals.log_gamma import log_binomial, log_rising, stirling_remainder
@@ -270,8 +272,10 @@ def test_trials_are_checked(likelihood):
         likelihood.check_row({"exposure": 1.0}, 3)
 
 
+@pytest.mark.parametrize("few", [0, in_numpy.FEW], ids=["JAX", "NumPy"])
 @pytest.mark.parametrize("cuts", [[0.0, 1.0], [-1.6, 138.0], [-3.0, -2.9, 0.0, 4.0]])
-def test_ranks_under_a_wide_latent(cuts):
+def test_ranks_under_a_wide_latent(cuts, few, monkeypatch):
+    monkeypatch.setattr(in_numpy, "FEW", few)
     # the grid has few nodes far from the cuts; equal steps would be 2048
     y, m, s = (part.ravel() for part in np.meshgrid(np.arange(len(cuts) + 1.0), [-6.0, 0.3, 30.0], [1.0, 8.0, 60.0]))
     got = expectations(Ordinal(cuts), y, m, s**2)
@@ -280,6 +284,48 @@ def test_ranks_under_a_wide_latent(cuts):
         np.testing.assert_allclose(part, expected, rtol=1e-8, atol=1e-11)
     rules_of = [rule for rule, _ in rules(Ordinal(cuts), m, s, {})]
     assert max(np.isfinite(rule.nodes).sum() for rule in rules_of if isinstance(rule, Grid)) < 1000
+
+
+@pytest.mark.parametrize("concentration", [0.01, 10.0, 1e4])
+@pytest.mark.parametrize("kind", [Beta, BetaBinomial])
+def test_shares_under_a_wide_latent(kind, concentration):
+    """Γ(c·logistic(f)) is singular between −log(1 + c) and log(1 + c), and few nodes lie beyond."""
+    likelihood = kind(concentration)
+    values = [0.001, 0.3, 0.99] if kind is Beta else [0.0, 3.0, 12.0]
+    y, m, s = (part.ravel() for part in np.meshgrid(values, [-25.0, 0.7, 90.0], [0.6, 2.0, 9.0, 40.0]))
+    row = {} if kind is Beta else {"trials": np.full(len(y), 12.0)}
+    got = expectations(likelihood, y, m, s**2, row)
+    exact = expectations(likelihood, y, m, s**2, row, rule=trapezoid(4096))
+    for part, expected in zip(got, exact):
+        np.testing.assert_allclose(part, expected, rtol=1e-9, atol=1e-11)
+    for rule, _ in rules(likelihood, m, s, row):
+        assert (np.isfinite(rule.nodes).sum() if isinstance(rule, Grid) else rule.n_nodes) < 300
+
+
+def test_ranks_far_from_the_cuts():
+    """Slopes of log Φ where the two terms of the second one cancel, beside a continued fraction."""
+    f = np.array([-30.0, -15.0, 45.0, 200.0])
+    mills = []
+    for x in np.where(f < 0.0, 2.0 - f, f):  # y = 2 begins at f = 2, y = 0 ends at f = 0
+        rest = 0.0
+        for k in range(400, 0, -1):
+            rest = k / (x + rest)
+        mills.append((x + rest, rest))
+    ratio, rest = np.array(mills).T
+    y, sign = np.where(f < 0.0, 2.0, 0.0), np.where(f < 0.0, 1.0, -1.0)
+    value, slope, bend = Ordinal([0.0, 2.0]).log_prob_slopes(y, f)
+    np.testing.assert_allclose(value, special.log_ndtr(np.where(f < 0.0, f - 2.0, -f)), rtol=1e-14)
+    np.testing.assert_allclose(slope, sign * ratio, rtol=1e-13)
+    np.testing.assert_allclose(bend, -ratio * rest, rtol=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(2.0), Tweedie(1.5, 1.0)], ids=str)
+def test_tiny_exposures(likelihood):
+    """Exposure and the mean of exp f, beyond float64 alone, are a number together."""
+    moments = likelihood.marginal_moments(np.array([690.0, 2000.0]), np.array([0.5, 2000.0]), np.full(2, 1e-300))
+    expected = likelihood.marginal_moments(np.array([690.0 + np.log(1e-300)]), np.array([0.5]))
+    np.testing.assert_allclose([part[0] for part in moments], np.ravel(expected), rtol=1e-12)
+    assert np.isposinf([part[1] for part in moments]).all()
 
 
 @pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(2.0), Tweedie(1.5, 1.0), LogNormal(0.5)], ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -42,6 +43,11 @@ class Beta(Likelihood, name="beta", about="shares between 0 and 1"):
 
     def __init__(self, concentration: float = 10.0) -> None:
         self.concentration = concentration
+
+    def bend(self, **row: np.ndarray) -> tuple[float, float]:
+        # Γ(c·logistic(f)) has poles where its argument is −k: at f = −log(1 + c/k) ± iπ, k = 1, 2, …
+        end = math.log1p(float(self.concentration))
+        return -end, end
 
     def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         total = self.concentration

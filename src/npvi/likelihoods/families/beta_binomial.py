@@ -68,6 +68,11 @@ class BetaBinomial(Likelihood, name="beta_binomial", about="successes among tria
         tail = -special.ndtri(min(1.0 / float(self.concentration), 0.5))
         return min(0.9, math.pi / (3.0 * max(tail, 1.0)))
 
+    def bend(self, **row: np.ndarray) -> tuple[float, float] | None:
+        # c·logistic(f) = −k at f = −log(1 + c/k) ± iπ, k = 1, 2, …; for the failures mirrored
+        end = math.log1p(float(self.concentration))
+        return (-end, end) if self.link == "logit" else None
+
     def log_prob(self, y: jax.Array, f: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         c = self.concentration
         successes, failures = self._log_rising(y, f), self._log_rising(trials - y, -f)

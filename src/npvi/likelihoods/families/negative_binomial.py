@@ -108,9 +108,10 @@ class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
     ) -> tuple[np.ndarray, np.ndarray] | None:
         if self.link != "exp":
             return None
+        m = m + np.log(exposure)
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
-            mean = exposure * np.exp(m + 0.5 * v)
-            spread = exposure**2 * spread_of_exp(m, v)  # of the rate, whose square has the mean spread + mean²
+            mean = np.exp(m + 0.5 * v)
+            spread = spread_of_exp(m, v)  # of the rate, whose square has the mean spread + mean²
             return mean, mean + spread + (spread + mean**2) / self.dispersion
 
 

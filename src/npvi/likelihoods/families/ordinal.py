@@ -9,10 +9,11 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.base import Likelihood
+from npvi.likelihoods.integrals.normal import log_normal_cdf
 from npvi.likelihoods.support import Support
 from npvi.parameters import Interval, numbers_in, value_of
 from npvi.runtime.arrays import Number
-from npvi.runtime.lazy import jax, jnp, log_ndtr, ndtr
+from npvi.runtime.lazy import jax, jnp, ndtr
 
 __all__ = ["Ordinal"]
 
@@ -21,6 +22,8 @@ __all__ = ["Ordinal"]
 _CATEGORIES = 100
 #: standard deviation of the prior of ends that nothing is known of, or of their logarithms
 _OPEN = 0.5
+#: standard deviations below which a series tells how steep log Φ is
+_FAR = 20.0
 #: from the outer cuts to where log p is smooth over a share of the distance
 _MARGIN = 4.0
 
@@ -83,9 +86,28 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
         high, low = jnp.where(mirrored, -below, above), jnp.where(mirrored, -above, below)
         between = (c > 0) & (c < last)
         low = jnp.where(between, low, high - 1.0)  # not used there, but differentiated: anything below `high`
-        log_high = log_ndtr(high)
-        inside = log_high + _log1mexp(log_ndtr(low) - log_high)
-        return jnp.where(between, inside, log_ndtr(jnp.where(c == 0, above, -below)))
+        log_high = log_normal_cdf(high)
+        inside = log_high + _log1mexp(log_normal_cdf(low) - log_high)
+        return jnp.where(between, inside, log_normal_cdf(jnp.where(c == 0, above, -below)))
+
+    def log_prob_slopes(
+        self, y: np.ndarray, f: np.ndarray, **row: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        cuts = np.concatenate([[-np.inf], np.atleast_1d(np.asarray(self.cuts, dtype=np.float64)), [np.inf]])
+        c = np.asarray(y).astype(int)
+        above, below = cuts[c + 1] - f, cuts[c] - f
+        mirrored = (below > 0.0) | (above == np.inf)
+        high, low = np.where(mirrored, -below, above), np.where(mirrored, -above, below)
+        log_high = special.log_ndtr(high)
+        less = special.log_ndtr(low) - log_high  # log of Φ(low)/Φ(high)
+        inside = -np.expm1(less)
+        share = np.exp(less) / inside  # Φ(low) in units of what lies between
+        low = np.where(share > 0.0, low, 0.0)
+        (ratio, rest), (below, _) = _mills(high), _mills(low)
+        change = share * (ratio - below)
+        slope = ratio + change
+        bend = -ratio * rest - share * (high * ratio - low * below) - change * (ratio + slope)
+        return log_high + np.log(inside), np.where(mirrored, slope, -slope), bend
 
     def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return jnp.sum(ndtr(f - jnp.atleast_1d(jnp.asarray(self.cuts))))
@@ -143,6 +165,18 @@ class Ordinal(Likelihood, name="ordinal", about="ranks 0, 1, 2, …"):
         cuts = np.concatenate([[-np.inf], np.atleast_1d(self.cuts), [np.inf]])
         c = np.clip(np.floor(np.asarray(y, dtype=np.float64)), -1.0, len(cuts) - 2).astype(int)
         return special.ndtr((cuts[c + 1] - m) / np.sqrt(1.0 + v))
+
+
+def _mills(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """φ/Φ, the derivative of log Φ, and x + φ/Φ, the two of which cancel far to the left.
+
+    >>> _mills(np.array([-1e9, 0.0]))[1]
+    array([1.00000000e-09, 7.97884561e-01])
+    """
+    ratio = np.sqrt(2.0 / np.pi) / special.erfcx(-np.sqrt(0.5) * x)
+    square = 1.0 / np.minimum(x, -_FAR) ** 2
+    series = 1.0 - square * (2.0 - square * (10.0 - square * (74.0 - square * (706.0 - 8162.0 * square))))
+    return ratio, np.where(x < -_FAR, np.sqrt(square) * series, x + ratio)
 
 
 def _variance(over: Any, under: Any, xp: Any) -> Any:

@@ -102,9 +102,10 @@ class Poisson(Rates, name="poisson", about="counts"):
     ) -> tuple[np.ndarray, np.ndarray] | None:
         if self.link != "exp":
             return None
+        m = m + np.log(exposure)
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
-            mean = exposure * np.exp(m + 0.5 * v)
-            return mean, mean + exposure**2 * spread_of_exp(m, v)
+            mean = np.exp(m + 0.5 * v)
+            return mean, mean + spread_of_exp(m, v)
 
 
 def _log_factorial(y: np.ndarray) -> np.ndarray:

@@ -166,11 +166,10 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
     def marginal_moments(
         self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        p = np.asarray(self.power)
+        p, m = np.asarray(self.power), m + np.log(exposure)
         with np.errstate(over="ignore"):  # beyond float64 the mean is inf
-            mean = exposure * np.exp(m + 0.5 * v)
-            noise = self.dispersion * np.exp(p * (m + np.log(exposure)) + 0.5 * p**2 * v)
-            return mean, noise + exposure**2 * spread_of_exp(m, v)
+            noise = self.dispersion * np.exp(p * m + 0.5 * p**2 * v)
+            return np.exp(m + 0.5 * v), noise + spread_of_exp(m, v)
 
 
 class _Unnormalised(Tweedie):

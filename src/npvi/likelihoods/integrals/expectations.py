@@ -147,7 +147,9 @@ def _derivatives(
             function = partial(_closed_form, second, structure, leaves)
             return map_rows(function, columns, row, results=results, largest=at_once(len(columns[0])))
     functions = (partial(_by_rule, second), partial(_by_grid, second))
-    few = partial(in_numpy.derivatives, second, likelihood) if in_numpy.has(likelihood, "log_prob_slopes") else None
+    few = None
+    if in_numpy.has(likelihood, "log_prob_slopes"):
+        few = partial(in_numpy.derivatives, second, likelihood), partial(in_numpy.on_grid, second, likelihood)
     return by_rules(likelihood, functions, columns, row, coarse, results, few)
 
 
@@ -175,21 +177,22 @@ def by_rules(
     row: dict[str, np.ndarray],
     coarse: bool,
     results: int,
-    few: Callable[..., Any] | None = None,
+    few: tuple[Callable[..., Any], Callable[..., Any] | None] | None = None,
 ) -> tuple[np.ndarray, ...]:
     """``function(structure, leaves, *rule, *columns, row)`` by the rule that each mean and variance ask for.
 
     Those are the last two columns.
 
-    The first function takes a `Rule`, the second a `Grid`; `few`, in NumPy, a `Rule` where rows are too few to compile
-    for.
+    The first function takes a `Rule`, the second a `Grid`; so do those of `few`, in NumPy, where rows are too few to
+    compile for.
     """
     out = tuple(np.empty(len(columns[0])) for _ in range(results))
     for rule, chosen in rules(likelihood, columns[-2], np.sqrt(columns[-1]), row, coarse):
         some = {name: value[chosen] for name, value in row.items()}
         arrays = [column[chosen] for column in columns]
-        if few is not None and not isinstance(rule, Grid) and len(arrays[0]) <= in_numpy.FEW:
-            part = few(*rule, *arrays, some)
+        own = few[isinstance(rule, Grid)] if few is not None and len(arrays[0]) <= in_numpy.FEW else None
+        if own is not None:
+            part = own(*rule, *arrays, some)
         else:
             leaves, structure = jax.tree.flatten(likelihood)
             function = partial(functions[isinstance(rule, Grid)], structure, leaves, *rule)

@@ -49,7 +49,9 @@ def predictive_moments(
     if closed is not None:
         return closed
     functions = (_by_rule, _by_grid)
-    few = partial(in_numpy.moments, likelihood) if in_numpy.has(likelihood, "conditional_moments") else None
+    few = None
+    if in_numpy.has(likelihood, "conditional_moments"):
+        few = partial(in_numpy.moments, likelihood), None
     first, second = by_rules(likelihood, functions, (mean, variance), row, coarse=False, results=2, few=few)
     return first, second
 

@@ -255,3 +255,16 @@ def test_sums_of_amounts_from_either_side(upper):
     expected = stats.poisson.pmf(n, amounts[:, None]) * gamma(2.0 * n, 2.0 * size[:, None])
     expected = expected.sum(axis=1) + (0.0 if upper else np.exp(-amounts))
     np.testing.assert_allclose(compound_cdf(2.0, amounts, 2.0 * size, upper), expected, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9, 0.95, 0.99])
+def test_shares_that_are_nearer_to_one_than_numbers_are(q):
+    """The smallest number that reaches q, where P(Y ≤ y) rises by a thousandth from one number to the next."""
+    mean, variance = np.full(6, 2.83228368), np.array([0.01, 1.5, 1.621025386808025, 1.8, 2.5, 9.0])
+    y = predictive_quantile(Beta(5.311985748511402), q, mean, variance)
+    before = np.nextafter(y, -np.inf)
+    at, below = (predictive_cdf(Beta(5.311985748511402), each, mean, variance) for each in (y, before))
+    near = y > 1.0 - 2.0**-40
+    assert np.all((at >= q) | ~near)
+    assert np.all((below < q) | ~near)
+    np.testing.assert_allclose(at[~near], q, atol=3e-5)

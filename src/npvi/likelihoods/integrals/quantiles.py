@@ -21,6 +21,8 @@ _SLACK = 1e-12
 """F(y) counts as reaching q when it is this close: q = 0.5 and F = ½ up to rounding is a tie, not a miss."""
 _BLOCK = 2**13
 """Rows at a time: a mixture keeps some hundred numbers for each."""
+_LAST_BITS = 13
+"""Shares are looked at one by one where 2 to this many numbers lie between them and 1."""
 
 Row = dict[str, np.ndarray]
 
@@ -68,19 +70,32 @@ def mixture_quantile(components: Sequence[Component], q: float) -> np.ndarray:
 
 def _search(q: float, components: Sequence[Component]) -> np.ndarray:
     out, settled = lattice_quantile(components, q)
-    rest = np.flatnonzero(~settled)
-    if not len(rest):
-        return out
-    if len(rest) < len(out):
-        components = [part.of(rest) for part in components]
-    cdf = MixedCdf(components, q)
+    rest, support = np.flatnonzero(~settled), components[0].likelihood.support
 
     def slow(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
         some = (part.of(rows) for part in components)
         return sum(part.weight * mixture_cdf(part.likelihood, y, *part[2:]) for part in some)  # type: ignore[return-value]
 
-    out[rest] = _smallest_reaching(q, components[0].likelihood.support, cdf, cdf.start(), slow, cdf.closed)
-    return out
+    if len(rest):
+        cdf = MixedCdf([part.of(rest) for part in components] if len(rest) < len(out) else components, q)
+        found = _smallest_reaching(q, support, cdf, cdf.start(), lambda y, rows: slow(y, rest[rows]), cdf.closed)
+        out[rest] = found
+    return _to_the_last_bit(q, out, slow) if not support.discrete and support.upper == 1.0 else out
+
+
+def _to_the_last_bit(q: float, y: np.ndarray, cdf: Cdf) -> np.ndarray:
+    """Shares next to 1, where F rises by more than rounding from one number to the next: the first that reaches q."""
+    spacing = np.spacing(0.5)
+    near = np.flatnonzero(1.0 - y < 2.0**_LAST_BITS * spacing)
+    if not len(near):
+        return y
+    reached, missed = np.zeros(len(near)), np.full(len(near), 2.0 ** (_LAST_BITS + 1))
+    for _ in range(_LAST_BITS + 1):
+        middle = np.floor(0.5 * (reached + missed))
+        here = cdf(1.0 - middle * spacing, near) >= q
+        reached, missed = np.where(here, middle, reached), np.where(here, missed, middle)
+    y[near] = 1.0 - reached * spacing
+    return y
 
 
 def _smallest_reaching(q: float, support: Support, cdf: Cdf, start: Start, slow: Cdf, closed: bool) -> np.ndarray:

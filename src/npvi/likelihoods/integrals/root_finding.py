@@ -78,6 +78,7 @@ def roots(
             tiny = beside[1] - beside[0] <= 4.0 * np.spacing(np.abs(beside[0]))
         # where the last number on this side is not far enough, the end itself is
         beyond = ((x[live] >= last) & (g < 0.0)) | ((x[live] <= first) & (g >= 0.0))
+        tiny |= y_of(to) == y_of(x[live])
         done = ~coarse[live] & ((np.abs(g) <= tolerance) | (then <= 0.1 * tolerance) | tiny | beyond)
         still = np.abs(g) <= tolerance
         rough_enough = coarse[live] & ((then < 1e-3) | (step >= 7))
@@ -174,7 +175,8 @@ def bisected(cdf: Cdf, q: float, support: Support, rows: np.ndarray, start: Star
             hit = reached(far[todo], todo)
             todo = todo[(hit if sign < 0 else ~hit) & (np.abs(far[todo]) < _FAR) & (far[todo] > bottom)]
     while True:
-        gap = np.fmax(1.0, 4.0 * np.spacing(high)) if discrete else 1e-13 * np.abs(high) + _SMALLEST
+        digits = 1e-13 * np.minimum(np.abs(high), top - high) + _SMALLEST
+        gap = np.fmax(1.0 if discrete else digits, 4.0 * np.spacing(np.abs(high)))
         todo = np.flatnonzero(high - low > gap)
         if not len(todo):
             return high if discrete else _told_from_end(high, support)

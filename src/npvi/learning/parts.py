@@ -26,6 +26,7 @@ from npvi.kernels import Kernel
 from npvi.learning.bfgs import climb
 from npvi.learning.objective import with_values
 from npvi.learning.space import SearchSpace, learnable, unwrapped
+from npvi.learning.start import limits_of_noise
 from npvi.likelihoods import Likelihood
 from npvi.likelihoods.integrals.learning import parameter_gradient
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, inside
@@ -551,12 +552,10 @@ def _space(
         raise ValueError(f"models must have names of their own, and not 'likelihood'; got {names}: change some")
     sought = {f"{model.name}__{name}": one for model in models for name, one in model.sought.items()}
     sought = {name: one for name, one in sought.items() if name not in same}
+    ends = limits_of_noise(likelihood)
     for name, interval in learnable(likelihood, "likelihood").items():
         start = getattr(likelihood, name.removeprefix("likelihood__"))
-        low, high = likelihood.limits.get(name.removeprefix("likelihood__"), (-np.inf, np.inf))
-        if np.isfinite([low, high]).any():
-            low, high = np.minimum(low, start), np.maximum(high, np.multiply(1e3, start))
-        sought[name] = Sought(said.get(name, start), interval, low, high)
+        sought[name] = Sought(said.get(name, start), interval, *ends.get(name, (-np.inf, np.inf)))
     return SearchSpace(
         {name: one.value for name, one in sought.items()},
         {name: one.interval for name, one in sought.items()},

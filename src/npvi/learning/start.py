@@ -21,6 +21,7 @@ __all__ = [
     "identifies_nugget",
     "in_units_of_data",
     "limits",
+    "limits_of_noise",
     "starting_model",
     "weak_priors",
     "wider",
@@ -129,9 +130,23 @@ def limits(model: Model, X: NDArray) -> dict[str, tuple[Any, Any]]:
                 name = f"kernel__{part.name}{part.kernel.amplitude}"
                 low, high = found[name]
                 found[name] = (low, min(high, _DECIDED))
-    for name, (low, high) in model.likelihood.limits.items():
-        start = float(getattr(model.likelihood, name))
+    return found | limits_of_noise(model.likelihood)
+
+
+def limits_of_noise(likelihood: Likelihood) -> dict[str, tuple[Any, Any]]:
+    """How far learning may go with what a likelihood starts from.
+
+    Rows that count several times, as equal ones do, say that there is no noise; only its floor stops it then.
+
+    >>> limits_of_noise(Gaussian(variance=2.0))
+    {'likelihood__variance': (2e-12, inf)}
+    """
+    found: dict[str, tuple[Any, Any]] = {}
+    for name, (low, high) in likelihood.limits.items():
+        start = float(getattr(likelihood, name))
         found[f"likelihood__{name}"] = (min(low, start), max(high, 1e3 * start))
+    for name, share in likelihood.floors.items():
+        found[f"likelihood__{name}"] = (share * float(getattr(likelihood, name)), np.inf)
     return found
 
 

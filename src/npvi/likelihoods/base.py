@@ -59,6 +59,8 @@ class Likelihood(Parametrised):
     where nothing is said."""
     limits: ClassVar[dict[str, tuple[float, float]]] = {}
     """How far learning takes some of them: beyond, the noise is as good as of another kind, or as good as none."""
+    floors: ClassVar[dict[str, float]] = {}
+    """The share of where it starts that learning leaves of some at least: noise that is less is as good as none."""
     links: ClassVar[dict[str, Link]] = {}
     """The choices for a parameter called `link`, where there is one."""
 

@@ -42,6 +42,7 @@ class CensoredGaussian(Gaussian, name="censored_gaussian", about="numbers, some 
 
     extras = ("censored",)
     extra_supports: ClassVar[dict[str, Support]] = {"censored": CENSORING}
+    floors: ClassVar[dict[str, float]] = {"variance": 1e-6}  # beyond a limit log p bends as sharply as noise is small
 
     @property
     def resolution(self) -> float:
@@ -91,6 +92,7 @@ class CensoredLogNormal(LogNormal, name="censored_lognormal", about="positive nu
 
     extras = ("censored",)
     extra_supports: ClassVar[dict[str, Support]] = {"censored": CENSORING}
+    floors: ClassVar[dict[str, float]] = CensoredGaussian.floors
 
     @property
     def resolution(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -45,6 +45,7 @@ class Gaussian(Likelihood, name="gaussian", about="numbers"):
     support = REAL
     extras = ("noise_variance",)
     log_concave = True
+    floors: ClassVar[dict[str, float]] = {"variance": 1e-12}
 
     def __init__(self, variance: float = 0.01) -> None:
         self.variance = variance

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy import special
 
@@ -33,6 +35,7 @@ class Laplace(Likelihood, name="laplace", about="numbers with outliers"):
 
     support = REAL
     log_concave = True
+    floors: ClassVar[dict[str, float]] = {"scale": 1e-3}
 
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale

@@ -45,6 +45,7 @@ class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
     domains: ClassVar[dict[str, Interval]] = {"df": Interval(2.0)}
 
     limits: ClassVar[dict[str, tuple[float, float]]] = {"df": (2.05, 1e3)}
+    floors: ClassVar[dict[str, float]] = {"scale": 1e-3}
 
     def __init__(self, scale: float = 1.0, df: float = 4.0) -> None:
         self.scale = scale

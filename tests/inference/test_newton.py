@@ -129,3 +129,11 @@ def test_sites_that_no_variance_changes_are_not_bisected(monkeypatch):
     problem._hold(proposed, mean, v, 4.0 * v, 1.0 / v, np.zeros(40))
     assert rows == [4]
     np.testing.assert_array_equal(proposed[4:], before[4:])
+
+
+@pytest.mark.filterwarnings("error")
+def test_sites_that_are_infinite_before_and_after_a_step():
+    """Of a Weibull far beyond all y: no difference of two infinities reaches the user."""
+    data, proposed, mean = Data(Weibull(2.0), np.ones(1)), np.full(1, np.inf), np.full(1, -800.0)
+    Problem._hold(SimpleNamespace(data=data), proposed, mean, np.ones(1), 4.0 * np.ones(1), np.ones(1), np.zeros(1))
+    assert proposed == np.inf

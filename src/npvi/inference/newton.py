@@ -25,6 +25,8 @@ Vector = NDArray[np.float64]
 
 #: relative rounding error of the bound: a step that seems to lose no more than this is accepted
 _ROUNDING = 1e-13
+#: relative losses that rounding may explain
+_UNSEEN = 1e-9
 #: units in the last place that f may be off by
 _LAST_PLACES = 4.0
 #: residual of the mean from which on it takes its last steps alone, and where V is right already
@@ -47,10 +49,14 @@ _OWN = 1e-6
 _LARGEST = 1e120
 #: variance of f at y's own fitted values, where sites are taken first
 _NARROW = 1e-6
+#: nats for each row by which a start may be worse than f = 0
+_LOST = 10.0
 #: how often site precisions are raised at the start, until the bound is finite
 _RAISED = 12
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
+#: and of the mean alone: where log p is straight, nothing but a wide prior says how long a step is
+_SMALL_SHARES = tuple(0.5**halving for halving in range(14, 60, 3))
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,17 @@ class Problem:
                 "the posterior's precision has no usable factor: try a larger nugget, a smaller variance of the kernel"
                 f"{weights} or other parameters of the likelihood, {self.data.likelihood!r}"
             )
-        return state
+        return self._better_than_prior(state) if given_start is None else state
+
+    def _better_than_prior(self, state: State) -> State:
+        """The state, or where f = 0 says far more of y than it does one that starts from the prior: y far beyond what
+        the kernel allows, whose log p has a kink where f would be y, holds f fast."""
+        nothing = np.zeros_like(state.predictor)
+        of_nothing = float(self.data.expectations(nothing, np.full_like(nothing, _NARROW)).value.sum())
+        if not of_nothing - state.elbo > _LOST * len(nothing):
+            return state
+        started = self._started(Start(nothing, 1.0 / self.stack.marginal_precision))
+        return started if started is not None and started.elbo > state.elbo else state
 
     def _started(self, start: Start) -> State | None:
         if start.site_precision is not None:
@@ -303,7 +319,7 @@ class Problem:
         step = self._mean_step(state.mean, gradient, self._solver(np.maximum(precision, 0.0), factor))
         if _too_far(self.stack.times(step), -precision):
             step = self._mean_step(state.mean, gradient, self._solver(np.abs(precision), factor))
-        for share in self.shares:
+        for share in (*self.shares, *(_SMALL_SHARES if self.thorough else ())):
             trial = self.at(state.mean + share * step, state.covariance)
             if trial is not None and self._no_worse(trial, state):
                 return trial
@@ -349,7 +365,8 @@ class Problem:
         if len(long):
             at_first = self.data.take(long).expectations(mean[long], before[long] + common[long]).precision
             # a w that v doesn't change agrees with any, such as that of Gaussian noise
-            apart = (at_first > 0.0) & (np.abs(at_first - proposed[long]) > _SAME * np.abs(at_first))
+            with np.errstate(invalid="ignore"):  # of two that are infinite
+                apart = (at_first > 0.0) & (np.abs(at_first - proposed[long]) > _SAME * np.abs(at_first))
             long, first = long[apart], np.maximum(at_first[apart], 1e-300)
         if len(long):
             proposed[long] = _agreeing(
@@ -413,6 +430,10 @@ class Problem:
         places[::2] *= -1.0
         return _LAST_PLACES * float(np.abs(self.stack.matvec(places)).max())
 
+    def _rounding_of_quadratic(self, mean: Vector) -> float:
+        """What rounding makes of μᵀP̃μ, about."""
+        return float(_LAST_PLACES * np.abs(mean).sum() * self._rounding_of_pull(mean))
+
     def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
         """The state at (mean, covariance); None where there is no such covariance."""
         if covariance is None:
@@ -434,8 +455,13 @@ class Problem:
 
     def _no_worse(self, trial: State, state: State) -> bool:
         noise = self.family.noise(without_coefficients(state.covariance), without_coefficients(trial.covariance))
-        loss = _ROUNDING * max(1.0, abs(state.elbo)) + noise
-        return trial.elbo >= state.elbo - loss
+        size = max(1.0, abs(state.elbo))
+        allowed = _ROUNDING * size + noise
+        if trial.elbo >= state.elbo - allowed:
+            return True
+        # what remains of a bound may be the rounding of μᵀP̃μ, where points are nearly equal: the largest number that
+        # came by chance would be the last
+        return trial.elbo >= state.elbo - min(_UNSEEN * size, allowed + self._rounding_of_quadratic(trial.mean))
 
 
 def without_coefficients(covariance: Any) -> Any:

@@ -176,3 +176,38 @@ def test_one_number_that_is_far_beyond_the_others(X):
     assert model.fit_info_["converged"]
     assert np.abs(model.predict(X[40:60])).max() < 2.0
     assert model.elbo_ > -300.0
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "parameter"),
+    {"gaussian": "variance", "laplace": "scale", "student_t": "scale", "censored_gaussian": "variance"}.items(),
+)
+def test_rows_that_count_three_times_say_that_there_is_no_noise(X, likelihood, parameter):
+    """The bound has no end there; learning goes down to noise that is as good as none, and no further."""
+    y = np.sin(5.0 * X[:30, 0]) + 0.1 * np.random.default_rng(0).standard_normal(30)
+    row = {"censored": np.zeros(30)} if likelihood == "censored_gaussian" else {}
+    model = npvi.GPRegressor(likelihood, nugget=0.05, hyper="plug-in").fit(X[:30], y, np.full(30, 3.0), **row)
+    assert model.fit_info_["converged"]
+    floor = model.likelihood_.floors[parameter]
+    assert floor * 1e-3 < getattr(model.likelihood_, parameter) < 1e-3
+
+
+def test_numbers_far_beyond_what_a_given_kernel_allows(X):
+    """Laplace noise has a kink at f = y, where an iteration that starts there stays."""
+    y = 1e4 * (2.0 + np.sin(5.0 * X[:30, 0]))
+    kernel = npvi.kernels.Matern32(0.1)
+    model = npvi.GPRegressor("laplace", kernel=kernel, nugget=1e-3, learn=False).fit(X[:30], y)
+    assert model.fit_info_["converged"]
+    # the constant is about the median, and log p of each row about −|y − median|
+    assert model.elbo_ == pytest.approx(-np.abs(y - np.median(y)).sum(), rel=0.02)
+
+
+def test_few_inducing_points_that_leave_everything_open(X):
+    y = np.random.default_rng(0).poisson(3.0, 40)
+    model = npvi.GPRegressor("poisson", kernel=npvi.kernels.Linear(100.0), prior="nystrom", n_inducing=1, nugget=0.1)
+    with pytest.raises(
+        ValueError, match=r"have a mean of inf; .* inducing points leave open, .* too few \(n_inducing\)"
+    ):
+        model.set_params(learn=False).fit(20.0 * X[:40], y)
+    model.set_params(n_inducing=7).fit(20.0 * X[:40], y)
+    assert np.isfinite(model.predict(X)).all()

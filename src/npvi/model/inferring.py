@@ -189,13 +189,14 @@ def _wrong(fit: Any, prior: Any, data: Data) -> str:
     if mean.ndim > 1:  # of several labels, whose probabilities are finite whatever f is
         return ""
     variance = fit.variance  # what isn't known of the coefficients included
-    # of the rows that were observed the one where the mean of exp f is largest
-    size = mean + 0.5 * variance
+    # as of new rows there; of those that were observed the one where the mean of exp f is largest
+    fresh = prior.fresh_variance
+    size = mean + 0.5 * (variance + fresh)
     highest = np.array([np.argmax(size if data.weight is None else np.where(data.weight > 0.0, size, -np.inf))])
     row = {name: values[highest] for name, values in data.row.items()}
-    # as of a new row there, whose nugget is its own, and whose variance is off by what rounding makes of the kernel's
+    # its variance is off by what rounding makes of the kernel's
     rounding = np.finfo(float).eps * np.max(prior.marginal_variance)
-    new = variance[highest] + prior.nugget + rounding
+    new = variance[highest] + fresh[highest] + rounding
     with np.errstate(all="ignore"):
         try:
             expected = predictive_moments(data.likelihood, mean[highest], new, row)[0]
@@ -207,7 +208,13 @@ def _wrong(fit: Any, prior: Any, data: Data) -> str:
     # a user's own density may have no mean whatever f is
     if np.isfinite(conditional_moments(data.likelihood, np.zeros(1), row)[0][0]):
         f = f"{mean[highest[0]]:.3g} ± {np.sqrt(new[0]):.3g}"
-        return f"responses with f = {f} have a mean of {expected[0]:.3g}"
+        few = fresh[highest[0]] - prior.nugget > 0.5 * new[0]
+        why = (
+            "; most of it is what the inducing points leave open, of which there are too few (n_inducing)"
+            if few
+            else ""
+        )
+        return f"responses with f = {f} have a mean of {expected[0]:.3g}{why}"
     return ""
 
 

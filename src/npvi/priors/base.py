@@ -178,6 +178,11 @@ class Prior(Protocol):
         """The diagonal of P⁻¹."""
         ...
 
+    @property
+    def fresh_variance(self) -> Vector:
+        """Of a new row at the place of each old one, given f there: its nugget, and what inducing points leave open."""
+        ...
+
     def draw(self, rng: np.random.Generator, n: int = 1) -> Columns:
         """Draws with covariance P, shape (N, n)."""
         ...

@@ -95,6 +95,11 @@ class NNGP:
         )
         return new
 
+    @property
+    def fresh_variance(self) -> NDArray[np.float64]:
+        """The nugget, for each point."""
+        return np.full(len(self.X), self.nugget)
+
     def _marginal_variance(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         known = formula_of(self.kernel) != NO_FORMULA
         prior = np.full(len(X), float(self.kernel.variance)) if known else diagonal(self.kernel, X)  # type: ignore[attr-defined]

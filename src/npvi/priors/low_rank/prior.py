@@ -110,6 +110,11 @@ class LowRank:
         """log |P⁻¹| = Σ log λ_i + log |C Cᵀ|."""
         return float(np.log(self.own_variance).sum()) + self._log_inner
 
+    @property
+    def fresh_variance(self) -> Vector:
+        """Of a new row at the place of each, given u."""
+        return self.conditional_variance
+
     def draw(self, rng: np.random.Generator, n: int = 1) -> NDArray[np.float64]:
         """Draws with covariance P, shape (N, n): Tᵀ ε."""
         own = rng.standard_normal((len(self.X), n)) / np.sqrt(self.own_variance)[:, None]

@@ -258,7 +258,7 @@ class Parametrised(BaseEstimator):
         # scikit-learn's takes twice as long for every object around another: a sum of 20 kernels had no end
         defaults = {name: about.default for name, about in inspect.signature(type(self).__init__).parameters.items()}
         given = sorted(self.get_params(deep=False).items())
-        changed = [(name, repr(value)) for name, value in given]
+        changed = [(name, repr(value.item() if isinstance(value, np.generic) else value)) for name, value in given]
         items = [f"{name}={text}" for name, text in changed if name not in defaults or text != repr(defaults[name])]
         return _filled(f"{type(self).__name__}(", items)
 

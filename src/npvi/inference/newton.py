@@ -25,8 +25,6 @@ Vector = NDArray[np.float64]
 
 #: relative rounding error of the bound: a step that seems to lose no more than this is accepted
 _ROUNDING = 1e-13
-#: relative losses that rounding may explain
-_UNSEEN = 1e-9
 #: units in the last place that f may be off by
 _LAST_PLACES = 4.0
 #: residual of the mean from which on it takes its last steps alone, and where V is right already
@@ -55,6 +53,8 @@ _LOST = 10.0
 _RAISED = 12
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
+#: a share of a step that is as good as none
+_ROUNDED = 1e-3
 #: and of the mean alone: where log p is straight, nothing but a wide prior says how long a step is
 _SMALL_SHARES = tuple(0.5**halving for halving in range(14, 60, 3))
 
@@ -295,7 +295,8 @@ class Problem:
             pace += (1.0 - pace) * common / (variance + common)
             trial = self.at(tried, self.covariance(w + pace * change))
             if trial is not None and self._no_worse(trial, state):
-                self._share = min(1.0, 1.5 * share)
+                # cut down that far it was by rounding, which hides what a step gains: from the whole of it again
+                self._share = min(1.0, 1.5 * share) if share > _ROUNDED else 1.0
                 return trial
             trial = None  # its draws take memory
         return None
@@ -430,10 +431,6 @@ class Problem:
         places[::2] *= -1.0
         return _LAST_PLACES * float(np.abs(self.stack.matvec(places)).max())
 
-    def _rounding_of_quadratic(self, mean: Vector) -> float:
-        """What rounding makes of μᵀP̃μ, about."""
-        return float(_LAST_PLACES * np.abs(mean).sum() * self._rounding_of_pull(mean))
-
     def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
         """The state at (mean, covariance); None where there is no such covariance."""
         if covariance is None:
@@ -455,13 +452,8 @@ class Problem:
 
     def _no_worse(self, trial: State, state: State) -> bool:
         noise = self.family.noise(without_coefficients(state.covariance), without_coefficients(trial.covariance))
-        size = max(1.0, abs(state.elbo))
-        allowed = _ROUNDING * size + noise
-        if trial.elbo >= state.elbo - allowed:
-            return True
-        # what remains of a bound may be the rounding of μᵀP̃μ, where points are nearly equal: the largest number that
-        # came by chance would be the last
-        return trial.elbo >= state.elbo - min(_UNSEEN * size, allowed + self._rounding_of_quadratic(trial.mean))
+        loss = _ROUNDING * max(1.0, abs(state.elbo)) + noise
+        return trial.elbo >= state.elbo - loss
 
 
 def without_coefficients(covariance: Any) -> Any:

@@ -115,6 +115,12 @@ def test_other_settings_need_another_store(model, files):
         tiled(model.store, nugget=0.5).fit(files, **FIT)
 
 
+def test_a_machine_with_less_memory_goes_on_with_the_tiles_there_are(model, files):
+    assert tiled(model.store, tile_rows=300).fit(files, **FIT).about_["tiles"] == 4
+    with pytest.raises(StoreError, match="was begun with halo=16, and not 8"):
+        tiled(model.store, halo=8.0).fit(files, **FIT)
+
+
 @pytest.fixture
 def copied(model, tmp_path):
     import shutil

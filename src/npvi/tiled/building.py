@@ -91,8 +91,12 @@ def _agree_on(job: Job, plan: Mapping[str, Any]) -> None:
                 f"{job.store.folder} was begun with {name}={before['settings'].get(name)!r}, and not {value!r}: give "
                 "another folder, or remove this one"
             )
-    if before != now:
-        raise StoreError(f"{job.store.folder} was begun by another npvi, or with other tiles: give another folder")
+    for name in ("halo", "rounds", "max_iter", "learn_rows"):  # but not tiles: other machines may go on with them
+        if before[name] != now[name]:
+            raise StoreError(
+                f"{job.store.folder} was begun with {name}={before[name]:g}, and not {now[name]:g}: give another "
+                "folder, or remove this one"
+            )
 
 
 class _Stages:

@@ -1,0 +1,73 @@
+"""npvi fit --store, and npvi info and npvi predict of what it makes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from npvi.cli import app
+from tests.tiled.conftest import survey, write
+
+WIDE = {"COLUMNS": "200", "NO_COLOR": "1"}
+
+
+def npvi(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=WIDE)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiles")
+    files = write(survey(1500), folder / "files")
+    command = ("fit", files, "--target", "count", "--inputs", "lon,lat,forest", "--coords", "lon,lat")
+    command += ("--likelihood", "poisson", "--exposure", "hours", "--no-learn", "--length-scale", "0.2")
+    command += ("--variance", "1", "--nugget", "0.01", "--store", folder / "birds.npvi", "--threads", "1")
+    return folder, command, npvi(*command)
+
+
+def test_a_model_in_tiles_from_the_shell(fitted):
+    folder, command, done = fitted
+    assert done.exit_code == 0, done.output
+    for words in ("1,500", "count", "Poisson", "hours", "birds.npvi"):
+        assert words in done.output
+    again = npvi(*command)  # nothing is left to do
+    assert again.exit_code == 0
+    shown = npvi("info", folder / "birds.npvi")
+    assert shown.exit_code == 0
+    assert "tiles agree" in shown.output
+    assert '"estimator": "TiledRegressor"' in npvi("info", folder / "birds.npvi", "--json").output
+
+
+def test_it_predicts_tables(fitted):
+    folder, *_ = fitted
+    places = survey(50, seed=3)[["lon", "lat", "forest", "hours"]]
+    places.to_csv(folder / "places.csv", index=False)
+    map_ = folder / "map.csv"
+    done = npvi("predict", folder / "birds.npvi", folder / "places.csv", "--exposure", "hours", "--output", map_)
+    assert done.exit_code == 0, done.output
+    found = pd.read_csv(map_)
+    assert (found["lower"] <= found["mean"]).all()
+    assert np.isfinite(found[["mean", "std", "reach_distance", "prior_share"]]).all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--save", "a.npvi"), "--save does not go with --store"),
+        (("--method", "npvi"), "--method does not go with --store"),
+        (("--nugget", "0.5"), "was begun with nugget=0.01, and not 0.5"),
+        (("--memory", "10MB"), "isn't enough"),
+    ],
+)
+def test_what_tiles_do_not_serve_is_refused(fitted, more, words):
+    _, command, _ = fitted
+    done = npvi(*command, *more)
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.split())
+
+
+def test_maps_of_tiles_are_refused(fitted):
+    folder, *_ = fitted
+    done = npvi("predict", folder / "birds.npvi", "--grid", "0.1", "--output", folder / "map.tif")
+    assert done.exit_code == 2
+    assert "no maps yet" in " ".join(done.output.split())

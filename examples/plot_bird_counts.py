@@ -1,57 +1,59 @@
 """
-Bird counts with effort
-=======================
+Bird counts with effort and observers
+=====================================
 
-Volunteers count birds where they live and drive, for minutes or for hours. What is wanted is a map of birds *per hour*,
-of the places between the roads too, and of how sure it is. The survey is simulated, so that the truth is known.
+Volunteers count birds where they live and drive, for minutes or for hours, and some see twice as many as others. What
+is wanted is a map of birds *per hour* for the average observer, and how sure it is. Simulated, so the truth is known.
 """
 
 import os
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.colors import LogNorm
 
 import npvi
 from npvi.demo import simulate_survey
 
-small = os.environ.get("NPVI_EXAMPLES") == "small"
-survey = simulate_survey(rows=500 if small else 6000, seed=3)
+small, rng = os.environ.get("NPVI_EXAMPLES") == "small", np.random.default_rng(0)
+simulated = simulate_survey(rows=500 if small else 6000, seed=3)
+skill = pd.Series(np.sort(0.4 * rng.standard_normal(40)), [f"observer {number}" for number in range(40)])
+survey = pd.DataFrame(simulated.places, columns=["east", "north"]).assign(hours=simulated.hours)
+survey["observer"] = rng.choice(skill.index, len(survey))
+f = simulated.surface(simulated.places) + survey["observer"].map(skill)
+survey["count"] = rng.poisson(survey["hours"] * np.exp(f))
 
 # %%
-# Hours are *exposure*: what is expected of a visit is its hours times the rate. All else is learned.
-model = npvi.GPRegressor("poisson").fit(survey.places, survey.counts, exposure=survey.hours)
-print(model.summary())
+# A sum of parts: a surface, an effect of each observer, and the logarithm of the hours, which has no coefficient.
+formula = "count ~ gp(east, north) + (1|observer) + offset(log(hours))"
+model = npvi.GPRegressor("poisson", formula=formula, hyper="plug-in").fit(survey)
+print(model.parts_)
 
 # %%
-# One hour at each cell of a map, and the 90 % interval of the rate there.
+# The rate for the average observer at each cell of a map, with its 90 % interval; and the observers themselves.
 side = np.linspace(0.5, 99.5, 20 if small else 140)
-cells = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-f = model.predict_dist(cells, exposure=1.0)
+cells = pd.DataFrame(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2), columns=["east", "north"])
+f = model.predict_dist(cells, terms=["linear", "gp(east, north)"])
 lower, upper = (np.exp(end) for end in f.latent_interval(0.9))
-truth = np.exp(survey.surface(cells))
-inside = np.mean((lower < truth) & (truth < upper))
-
-# %%
-# The model has never seen the truth, and says where it may be wrong: far from roads.
-figure, axes = plt.subplots(1, 4, figsize=(16, 5), layout="constrained")
-shared = {"norm": LogNorm(*np.quantile(truth, [0.01, 0.995])), "cmap": "viridis"}
-seen = np.clip(survey.counts / survey.hours, shared["norm"].vmin, None)
-axes[0].scatter(*survey.places.T, c=seen, s=4, linewidths=0, **shared)
-panels = [(truth, "The truth"), (np.sqrt(lower * upper), "The model's answer")]
-for axis, (values, title) in zip(axes[1:], panels, strict=False):
-    rates = axis.pcolormesh(side, side, values.reshape(len(side), -1), **shared)
-    axis.set_title(title, loc="left", fontweight="bold")
-axes[0].set_title(f"What {len(seen):,} visits saw", loc="left", fontweight="bold")
-width = (upper / lower).reshape(len(side), -1)
-doubt = axes[3].pcolormesh(side, side, width, cmap="magma", norm=LogNorm(1.1, np.quantile(width, 0.99)))
-axes[3].set_title(f"Its doubt ({inside:.0%} of the truth is inside)", loc="left", fontweight="bold")
-for axis in axes:
-    axis.set(xlim=(0, 100), ylim=(0, 100), xticks=[], yticks=[], aspect="equal")
-below = {"location": "bottom", "format": "{x:g}", "shrink": 0.8}
-bar = figure.colorbar(rates, ax=axes[:3], label="birds per hour", extend="both", ticks=[1, 3, 10], aspect=60, **below)
-bar.minorticks_off()
-words = "upper end of the 90 % interval over the lower"
-bar = figure.colorbar(doubt, ax=axes[3], label=words, extend="max", ticks=[1.5, 2, 3], aspect=24, **below)
-bar.minorticks_off()
+truth = np.exp(simulated.surface(cells.to_numpy()))
+figure, axes = plt.subplot_mosaic("abcd;eeee", figsize=(16, 6.6), layout="constrained", height_ratios=[4.2, 1])
+rates = {"norm": LogNorm(*np.quantile(truth, [0.01, 0.99])), "cmap": "viridis"}
+doubt = {"norm": LogNorm(1.2, np.quantile(upper / lower, 0.99)), "cmap": "magma"}
+seen = np.clip(survey["count"] / survey["hours"], rates["norm"].vmin, None)
+axes["a"].scatter(survey["east"], survey["north"], c=seen, s=4, linewidths=0, **rates)
+maps = {"b": (truth, rates), "c": (np.exp(f.latent_mean), rates), "d": (upper / lower, doubt)}
+drawn = {key: axes[key].pcolormesh(side, side, z.reshape(len(side), -1), **how) for key, (z, how) in maps.items()}
+for key, under, words, ticks in (("c", "abc", "birds per hour", [1, 3, 10]), ("d", "d", "upper over lower", [2, 3])):
+    how = {"label": words, "ticks": ticks, "aspect": 20 * len(under), "location": "bottom", "format": "{x:g}"}
+    figure.colorbar(drawn[key], ax=[axes[one] for one in under], extend="both", **how).minorticks_off()
+inside = f"Its doubt: {np.mean((lower < truth) & (truth < upper)):.0%} of the truth inside"
+titles = {"a": f"What {len(seen):,} visits saw", "b": "The truth", "c": "The model's answer", "d": inside}
+for key, title in titles.items():
+    axes[key].set(xlim=(0, 100), ylim=(0, 100), xticks=[], yticks=[], aspect="equal")
+    axes[key].set_title(title, loc="left", fontweight="bold")
+found = model.effects("1|observer").set_index("level").sort_values("mean")
+axes["e"].vlines(found.index, np.exp(found["lower"]), np.exp(found["upper"]), color="tab:blue", lw=5, alpha=0.4)
+axes["e"].plot(found.index, np.exp(skill[found.index]), "k_", ms=9)
+axes["e"].set(xticks=[], ylim=(0, None), xlabel="40 observers beside the average one: stated (blue), true (black)")
 plt.show()

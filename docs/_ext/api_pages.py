@@ -30,8 +30,27 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
         "Models",
         "",
         [
-            *("npvi.GPRegressor", "npvi.GPClassifier", "npvi.VaryingNoiseRegressor", "npvi.TiledRegressor"),
-            *("npvi.Pipeline", "npvi.load"),
+            "npvi.GPRegressor",
+            "npvi.GPClassifier",
+            "npvi.VaryingNoiseRegressor",
+            "npvi.TiledRegressor",
+            "npvi.Pipeline",
+            "npvi.fit_points",
+            "npvi.load",
+        ],
+    ),
+    (
+        "Parts of a predictor",
+        ":doc:`How they are put together <../parts>`.",
+        [
+            "npvi.Linear",
+            "npvi.Group",
+            "npvi.Smooth",
+            "npvi.Field",
+            "npvi.Varying",
+            "npvi.Offset",
+            "npvi.AR1",
+            "npvi.RandomWalk",
         ],
     ),
     (
@@ -58,7 +77,7 @@ rows or where two smoothnesses predict better than one
     (
         "What is known of a number",
         "Given to a kernel, a likelihood or ``nugget=`` in the place of a number.",
-        ["npvi.fixed", "npvi.bounded", "npvi.positive", "npvi.pc"],
+        ["npvi.fixed", "npvi.bounded", "npvi.positive", "npvi.pc", "npvi.half_normal"],
     ),
     (
         "Judging and choosing",
@@ -66,6 +85,8 @@ rows or where two smoothnesses predict better than one
         [
             "npvi.diagnose",
             "npvi.Diagnosis",
+            "npvi.report",
+            "npvi.compare",
             "npvi.suggest",
             "npvi.Suggestion",
             "npvi.log_score_scorer",

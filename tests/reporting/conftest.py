@@ -57,3 +57,37 @@ def slices_page(flights, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "slices.html"
     npvi.report(flights, path, target=EVIL)
     return path
+
+
+@pytest.fixture(scope="session")
+def observed():
+    """A table for terms, whose levels have the worst of names too, and counts."""
+    rng = np.random.default_rng(2)
+    levels = [EVIL, EVIL_COLUMN, "a", "b"]
+    table = pd.DataFrame(
+        {
+            "lon": rng.uniform(5.0, 11.0, 250),
+            "lat": rng.uniform(45.0, 48.0, 250),
+            "height": rng.normal(size=250),
+            "observer": rng.choice(levels, 250, p=[0.4, 0.2, 0.2, 0.2]),
+        }
+    )
+    effect = table["observer"].map(dict(zip(levels, (0.5, -0.5, 0.2, 0.0)))).astype(float)
+    return table, rng.poisson(np.exp(0.5 + 0.5 * np.sin(table["lon"]) + 0.3 * table["height"] + effect)).astype(float)
+
+
+@pytest.fixture(scope="session")
+def summed(observed):
+    """A sum of a field, a smooth and a group."""
+    table, y = observed
+    terms = [npvi.Field("lon", "lat"), npvi.Smooth("height"), npvi.Group("observer")]
+    return npvi.GPRegressor("poisson", terms=terms, hyper="plug-in").fit(table[:200], y[:200])
+
+
+@pytest.fixture(scope="session")
+def terms_page(summed, observed, tmp_path_factory):
+    """A report of a sum of terms."""
+    table, y = observed
+    path = tmp_path_factory.mktemp("report") / "terms.html"
+    npvi.report(summed, path, table[200:], y[200:], grid=0.25, exceed=3, target=f"{EVIL} {EVIL_COLUMN}")
+    return path

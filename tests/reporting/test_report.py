@@ -22,6 +22,7 @@ from npvi.reporting import page
 from npvi.reporting.map_panel import Observations
 from npvi.reporting.parts import numbers_of, parts_of
 from npvi.reporting.study import Study
+from npvi.reporting.summed import TermsStudy
 from tests.reporting.conftest import EVIL, EVIL_COLUMN
 from tests.support.full_disk import full_disk  # noqa: F401 - a fixture
 
@@ -193,3 +194,48 @@ def test_maps_in_metres_and_templates_in_degrees(tmp_path):
     for grid, words in ((None, "at the medians of the data: height = "), (template, "9 × 6 cells were predicted")):
         npvi.report(model, tmp_path / "page.html", grid=grid)
         assert words in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_sum_of_terms_is_judged_and_shown(summed, observed, terms_page):
+    table, y = observed
+    found = npvi.diagnose(summed)
+    assert (found.rows, found.tested, found.axes) == (200, False, ("lon", "lat"))
+    assert found.log_density == pytest.approx(summed.loo().mean())
+    tested = npvi.diagnose(summed, table[200:], y[200:])
+    assert tested.log_density == pytest.approx(summed.log_score(table[200:], y[200:]))
+    np.testing.assert_allclose(tested.mean, summed.predict(table[200:]))
+    assert found.means.rmse == pytest.approx(np.sqrt(np.mean((found.mean - y[:200]) ** 2)))
+    study = TermsStudy(summed)
+    assert study.typical == {"height": table["height"][:200].median(), "observer": EVIL}
+    mapped, _, box, words = study.on_map
+    assert "All other columns are as in a typical row" in words
+    assert box == pytest.approx((*table[["lon", "lat"]][:200].min(), *table[["lon", "lat"]][:200].max()))
+    places = table[["lon", "lat"]][:3]
+    expected = summed.predict_dist(places.assign(**study.typical))
+    np.testing.assert_allclose(mapped.predict_dist(places).mean, expected.mean)
+    parts = {part.name: part for part in parts_of(study)}
+    assert {"gp(lon, lat)", "s(height)", "1|observer", "Mean", "Noise"} == set(parts)
+    summary = summed.summary()
+    assert parts["gp(lon, lat)"].numbers[0].value == pytest.approx(summary.loc["gp(lon, lat)__range", "value"])
+    assert {"map", "effect-1", "effect-2", "pit", "correlogram"} <= set(data_of(terms_page, "plots"))
+
+
+def test_sums_of_terms_without_a_field_have_no_map(observed, tmp_path):
+    table, y = observed
+    model = npvi.GPRegressor(terms=[npvi.Smooth("height"), npvi.Linear("lon")], learn=False).fit(table, y)
+    npvi.report(model, tmp_path / "page.html")
+    assert {"effect-0", "pit"} <= set(data_of(tmp_path / "page.html", "plots"))
+    assert "map" not in data_of(tmp_path / "page.html", "plots")
+
+
+def test_what_cannot_be_of_terms_is_said(summed, observed, tmp_path):
+    table, y = observed
+    with pytest.raises(ValueError, match="covariates: no term uses 'rain'"):
+        npvi.report(summed, tmp_path / "x.html", covariates={"rain": 1.0})
+    with pytest.raises(ValueError, match="refit is for models of one surface"):
+        npvi.diagnose(summed, table, y, refit=True)
+    with pytest.raises(ValueError, match="without X, rows of the fit are left out"):
+        npvi.diagnose(summed, exposure=1.0)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        npvi.diagnose(summed, table, y[:5])
+    assert not list(tmp_path.iterdir())

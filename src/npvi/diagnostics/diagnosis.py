@@ -20,6 +20,7 @@ from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
 from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
 from npvi.diagnostics.skewness import Skewness, skewness_of
+from npvi.diagnostics.summed import judge_terms, places_of_terms
 from npvi.diagnostics.text import report
 from npvi.diagnostics.units import distance_unit
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
@@ -28,6 +29,7 @@ from npvi.estimators.validation import check_column, check_inputs
 from npvi.likelihoods import Gaussian, LogNormal
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.maps import inputs_of, training_inputs
+from npvi.model import FittedTerms
 from npvi.runtime.files import replacing
 from npvi.runtime.parallel import threads
 
@@ -185,10 +187,6 @@ def diagnose(
             "take the fitted model inside it, and inputs as that model sees them"
         )
     check_is_fitted(model, "posterior_")
-    if getattr(model, "terms", None) is not None or getattr(model, "formula", None) is not None:
-        raise ValueError(
-            "diagnose judges models of one surface; of one with terms see loo(), npvi.compare, parts_ and summary()"
-        )
     if isinstance(model.likelihood_, Softmax):
         raise ValueError(
             f"diagnose takes models of numbers and of two labels, this one has {model.likelihood_.n_classes} labels: "
@@ -199,6 +197,10 @@ def diagnose(
     seed = check_seed(seed)
     if (X is None) != (y is None):
         raise ValueError("X and y go together: rows that the model hasn't seen, and what was observed there")
+    if isinstance(model.fitted_, FittedTerms):
+        if refit is not False:
+            raise ValueError("refit is for models of one surface: compare fits of other terms with npvi.compare")
+        return _of_terms(model, X, y, extras, draws, n_bins, seed)
     given, numbers = None, None
     if X is None:
         if extras or refit is not False:
@@ -255,6 +257,30 @@ def diagnose(
         tested=given is None,
         unit=distance_unit(model),
         **_on_map(judged, inputs),
+    )
+
+
+def _of_terms(model: Any, X: Any, y: Any, extras: dict[str, Any], draws: int, n_bins: int, seed: int) -> Diagnosis:
+    if X is None and extras:
+        raise ValueError("without X, rows of the fit are left out, which have all they need: leave out other settings")
+    numbers = _some_rows(len(model.data_.y), seed) if X is None else None
+    found = judge_terms(model, X, y, numbers, extras, draws, n_bins, seed)
+    names = ", ".join(model.fitted_.design.names)
+    where = places_of_terms(model)
+    return Diagnosis(
+        model=f"{type(model).__name__}({model.likelihood_!r}, {names})",
+        rows=len(found.y),
+        **vars(found.scores),
+        correlogram=found.correlogram,
+        range=KernelRange(np.nan, np.nan, np.nan),
+        skewness=Skewness(np.zeros(0), False),
+        warnings=found.warnings,
+        y=found.y,
+        numbers=np.arange(len(found.y)) if numbers is None else numbers,
+        tested=X is not None,
+        unit="units of the inputs" if where is None else f"units of {', '.join(where)}",
+        places=found.places,
+        axes=found.axes,
     )
 
 

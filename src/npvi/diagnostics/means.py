@@ -39,7 +39,8 @@ class Means:
     together : whether that takes the rows together, by joint draws; else as independent, so that it is too narrow.
     rmse : root mean squared error of the predicted means.
     rmse_constant : that of a constant, the mean of the training rows.
-    rmse_neighbors : that of the mean of the 20 nearest training rows at other places, as the kernel measures distance.
+    rmse_neighbors : that of the mean of the 20 nearest training rows at other places, as the kernel measures distance;
+        NaN for a sum of terms.
         With exposure or trials, constants and neighbours have a mean per unit of it.
 
     Examples
@@ -93,7 +94,13 @@ class MeansTally:
     def __init__(self, model: Any, together: bool = True) -> None:
         self._together = together
         self.model = getattr(model, "model_", model)
-        self._simple = SimpleMeans(self.model.kernel_.coordinates(self.model.prior_.X), self.model.data_)
+        surface = hasattr(self.model.fitted_, "prior")  # of a sum of terms it isn't known which rows are near
+        X = (
+            self.model.kernel_.coordinates(self.model.prior_.X)
+            if surface
+            else np.arange(float(len(self.model.data_.y)))[:, None]
+        )
+        self._simple, self._surface = SimpleMeans(X, self.model.data_), surface
         self._sums = np.zeros(7)
         self._only: tuple[Predictive, Vector] | None = None
         self._pieces = 0
@@ -102,17 +109,21 @@ class MeansTally:
         """Rows, their responses (0 and 1 for labels), and what was predicted."""
         row, mean = prediction.row, prediction.mean
         seen = np.equal(row.get("censored", np.zeros(len(y))), 0.0)
-        places = self.model.linear_part_.places(check_inputs(self.model, X, reset=False))
-        coordinates = self.model.kernel_.coordinates(places)
         units = units_of(row, len(y))
-        simple = (self._simple.constant(units), self._simple.neighbors(coordinates, units))
+        simple = (self._simple.constant(units), self._neighbors(X, units))
         with np.errstate(over="ignore"):
             errors = [((guess - y)[seen] ** 2).sum() for guess in (mean, *simple)]
             parts = [y[seen].sum(), mean[seen].sum(), prediction.var[seen].sum()]
         self._sums += [seen.sum(), *parts, *errors]
         self._pieces += 1
-        few = self._together and len(y) + self.model.graph_.n_points <= _TOGETHER
+        few = self._together and len(y) + len(self.model.data_.y) <= _TOGETHER
         self._only = (prediction, seen.astype(np.float64)) if few and self._pieces == 1 else None
+
+    def _neighbors(self, X: Any, units: Vector) -> Vector:
+        if not self._surface:
+            return np.full(len(units), np.nan)
+        places = self.model.linear_part_.places(check_inputs(self.model, X, reset=False))
+        return self._simple.neighbors(self.model.kernel_.coordinates(places), units)
 
     def result(self) -> Means:
         """Of all rows that were added."""

@@ -41,12 +41,13 @@ def _means(found: Diagnosis) -> list[str]:
         return []
     lower, upper = (_number(end) for end in means.sum_interval)
     how = "" if means.together else ", rows taken as independent"
+    known = np.isfinite(means.rmse_neighbors)
+    nearest = f", the mean of the {NEIGHBORS} nearest rows {means.rmse_neighbors:.4g}" if known else ""
     return [
         "Means",
         f"  their sum            {_number(means.sum_predicted):>10}   seen {_number(means.sum_seen)}, expected between "
         f"{lower} and {upper} (90 %{how})",
-        f"  RMSE                 {means.rmse:>10.4g}   a constant {means.rmse_constant:.4g}, the mean of the "
-        f"{NEIGHBORS} nearest rows {means.rmse_neighbors:.4g}",
+        f"  RMSE                 {means.rmse:>10.4g}   a constant {means.rmse_constant:.4g}" + nearest,
     ]
 
 

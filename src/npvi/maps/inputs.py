@@ -19,6 +19,7 @@ from npvi.runtime.warn import warn
 
 __all__ = [
     "Inputs",
+    "are_degrees",
     "complete",
     "inputs_of",
     "per_cell",
@@ -126,7 +127,7 @@ def inputs_of(model: Any, axes: tuple[str, str] | None = None, crs: str | None =
         raise ValueError(f"crs is for models that don't know their coordinate system; this one's is {own}")
     places = _places(model, last, names, axes)
     bounds = _bounds(model, places)
-    if crs is None and _are_degrees([names[place].lower() for place in places], bounds):
+    if crs is None and are_degrees([names[place].lower() for place in places], bounds):
         crs = "EPSG:4326"
     return Inputs(names, named, places, crs, bounds)
 
@@ -151,7 +152,7 @@ def _places(model: Any, last: Any, names: tuple[str, ...], axes: Any) -> tuple[i
     )
 
 
-def _are_degrees(names: list[str], bounds: Box | None) -> bool:
+def are_degrees(names: list[str], bounds: Box | None) -> bool:
     """Whether columns are longitude and latitude by what they are called, and by what is in them."""
     if names[0] not in _LONGITUDES or names[1] not in _LATITUDES or bounds is None:
         return False

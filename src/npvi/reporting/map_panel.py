@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.maps import borders, described, is_geographic, predict_grid, with_medians
+from npvi.maps import borders, described, is_geographic, predict_grid
 from npvi.maps.projections import transform
 from npvi.predictive import Reach
 from npvi.reporting.figures import Layer, colour_bar, figure, raster, short_name
@@ -34,19 +34,11 @@ def map_panel(study: Study) -> Panel | None:
     """The panel, or None where inputs are no places."""
     if study.places is None:
         return None
-    template = {*map(str, getattr(study.grid, "data_vars", ())), str(getattr(study.grid, "name", None))}
-    fixed, said = with_medians(study.model, study.places, study.covariates, template)
-    # axes and system are those that were found, so that nothing is guessed twice
+    mapped, covariates, box_of_map, said = study.on_map
+    # of a wrapped model neither axes nor system are known
+    axes, system = (study.places.axes, study.places.crs) if study.summed else (study.axes, study.crs)
     found = predict_grid(
-        study.model,
-        study.grid,
-        list(study.quantiles),
-        list(study.exceed),
-        fixed,
-        study.bbox,
-        study.axes,
-        study.crs,
-        **study.row,
+        mapped, study.grid, list(study.quantiles), list(study.exceed), covariates, box_of_map, axes, system, **study.row
     )
     layers, box, beyond, kept = _layers(found, study)
     crs = _system(study, found)
@@ -246,9 +238,9 @@ def _draw(plotted: Any, places: Vector, seen: Observations, mapper: Any, study: 
         at, residual, own = places, seen.residual, source
     elif judged is not None:
         assert study.places is not None
-        of_test = Observations(
-            judged.X[:, list(study.places.places)], judged.y, judged.residuals, np.arange(len(judged.y))
-        )
+        where = judged.places if study.summed else judged.X[:, list(study.places.places)]
+        assert where is not None
+        of_test = Observations(where, judged.y, judged.residuals, np.arange(len(judged.y)))
         at, residual = of_test.on(study, map_of), of_test.residual
         own = ColumnDataSource({"x": at[:, 0], "y": at[:, 1], "residual": residual, "value": of_test.value})
     else:

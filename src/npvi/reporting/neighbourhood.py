@@ -21,7 +21,7 @@ _CHOICES, _BEHIND = 150, 4000
 def neighbourhood_panel(study: Study) -> Panel | None:
     """The panel, or None where the prior has no parents."""
     fitted = study.core.fitted_
-    prior = fitted.prior
+    prior = getattr(fitted, "prior", None)
     if not isinstance(prior, NNGP):
         return None
     from bokeh.models import ColumnDataSource, HoverTool, TapTool

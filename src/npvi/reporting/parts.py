@@ -47,6 +47,13 @@ _MEANINGS = {
 }
 
 
+_MEANINGS_OF_TERMS = {
+    "range": "distance at which correlation is small, in the units of the columns",
+    "sd": "how far it goes up and down, on the scale of the predictor",
+    "dispersion": _MEANINGS["dispersion"],
+}
+
+
 @dataclass(frozen=True)
 class Number:
     """A number that was learned, or held: its name, value, 95 % interval (NaN where unknown), unit and meaning."""
@@ -72,7 +79,9 @@ def parts_panel(study: Study) -> Panel:
     """The panel of a model's parts."""
     parts = parts_of(study)
     link = _latent_words(study)
-    found = [f'<p class="hint">{text(f"The surface f is on the scale of {link}. Intervals hold with 95 %.", 400)}</p>']
+    what = "predictor" if study.summed else "surface f"
+    words = f"The {what} is on the scale of {link}. Intervals hold with 95 %."
+    found = [f'<p class="hint">{text(words, 400)}</p>']
     for part in parts:
         rows = [
             [
@@ -94,7 +103,9 @@ def parts_panel(study: Study) -> Panel:
 
 
 def parts_of(study: Study) -> list[Part]:
-    """The parts of a model: its surface, its mean, its noise."""
+    """The parts of a model: its surface, its mean, its noise; or its terms and its noise."""
+    if study.summed:
+        return _parts_of_terms(study)
     summary = numbers_of(study)
     kernel = [number for key, number in summary if key.startswith(("kernel", "nugget"))]
     noise = [number for key, number in summary if key.startswith("likelihood")]
@@ -113,6 +124,45 @@ def parts_of(study: Study) -> list[Part]:
         words += " The size of the noise is a second surface."
     found.append(Part("Noise", words, noise))
     return found
+
+
+def _parts_of_terms(study: Study) -> list[Part]:
+    """Each term with what it adds to the predictor, the coefficients, the noise."""
+    model: Any = study.core
+    errors = bool(model.learn) and model.fitted_.hyper is None and len(study.table) <= _ROWS  # type: ignore[attr-defined]
+    rows = model.summary(standard_errors=errors).to_dict("index")
+    varies = model.parts_.to_dict("index")
+    left = dict(rows)
+    found = []
+    for part in model.fitted_.design.parts:
+        own = [key for key in rows if str(key).startswith(f"{part.name}__")]
+        numbers = [_plain_number(str(key)[len(part.name) + 2 :], left.pop(key)) for key in own]
+        if part.name not in varies or (part.name == "linear" and not own):
+            continue
+        about = varies[part.name]
+        words = (
+            "Was found to say nothing, and left out."
+            if about["left_out"]
+            else f"Varies by {_shown(about['sd'])} (standard deviation) over the rows, "
+            f"{100 * about['share']:.0f} % of what all parts do"
+            + (f"; the data determine {_shown(about['edf'])} numbers of it." if np.isfinite(about["edf"]) else ".")
+        )
+        found.append(Part(part.name, words, numbers))
+    noise = [_plain_number(str(key).removeprefix("likelihood__"), left.pop(key)) for key in rows if _of_noise(key)]
+    if left:
+        words = "What is added to the predictor, and what each column adds to it per unit."
+        found.append(Part("Mean", words, [_plain_number(str(key), row) for key, row in left.items()]))
+    found.append(Part("Noise", f"{type(model.likelihood_).__name__}: how responses vary around it.", noise))
+    return found
+
+
+def _of_noise(key: Any) -> bool:
+    return str(key).startswith("likelihood__")
+
+
+def _plain_number(name: str, row: Mapping[Any, Any]) -> Number:
+    ends = float(row["value"]), float(row["lower"]), float(row["upper"])
+    return Number(name.replace("_", " "), *ends, "", _MEANINGS_OF_TERMS.get(name.partition("[")[0], ""))
 
 
 def numbers_of(study: Study) -> list[tuple[str, Number]]:

@@ -12,6 +12,7 @@ from npvi.maps import described, surfaces
 from npvi.reporting.figures import INK, SOFT, Layer, figure, raster, short_name
 from npvi.reporting.page import Choice, Panel, plain, plot, radios, text
 from npvi.reporting.study import Study
+from npvi.reporting.summed import effects_of_terms
 
 __all__ = ["effects_panel", "slices_panel"]
 
@@ -29,6 +30,8 @@ Vector = NDArray[np.float64]
 
 def effects_panel(study: Study) -> Panel | None:
     """How the predicted mean moves with each input that is no place on a map; None where all are."""
+    if study.summed:
+        return effects_of_terms(study)
     columns = list(range(study.X.shape[1]))
     if study.places is not None:
         columns = [column for column in columns if column not in study.places.places]
@@ -63,7 +66,7 @@ def effects_panel(study: Study) -> Panel | None:
 
 def slices_panel(study: Study) -> Panel | None:
     """Two inputs at a time, all others at their medians; None with a map, or a single input."""
-    if study.places is not None or study.X.shape[1] < 2 or study.several:
+    if study.summed or study.places is not None or study.X.shape[1] < 2 or study.several:
         return None
     rng = np.random.default_rng(study.seed)
     some = study.X[rng.choice(len(study.X), min(_ROWS, len(study.X)), replace=False)]

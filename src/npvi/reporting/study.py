@@ -14,7 +14,7 @@ from npvi.diagnostics import Diagnosis, diagnose
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
 from npvi.estimators.leaving_out import training_responses
 from npvi.kernels import Sphere
-from npvi.maps import Inputs, inputs_of, is_geographic, training_inputs
+from npvi.maps import Inputs, inputs_of, is_geographic, training_inputs, with_medians
 from npvi.model import in_rows
 from npvi.parameters import Parametrised
 
@@ -49,6 +49,9 @@ class Study:
     row: dict[str, Any] = field(default_factory=dict)
     target: str = "response"
     seed: int = 0
+
+    #: whether it is of a sum of terms (`summed.TermsStudy`)
+    summed = False
 
     @cached_property
     def core(self) -> BaseGP:
@@ -118,6 +121,14 @@ class Study:
         return found if known or (x.lower(), y.lower()) in pairs else None
 
     @property
+    def on_map(self) -> tuple[Any, Any, Any, str]:
+        """The model that is mapped, its covariates, the extent, and what is held, in words."""
+        assert self.places is not None
+        template = {*map(str, getattr(self.grid, "data_vars", ())), str(getattr(self.grid, "name", None))}
+        held, words = with_medians(self.model, self.places, self.covariates, template)
+        return self.model, held, self.bbox, words
+
+    @property
     def degrees(self) -> bool:
         """Whether places are longitudes and latitudes."""
         return self.places is not None and self.places.crs is not None and is_geographic(self.places.crs)
@@ -125,6 +136,8 @@ class Study:
     @property
     def on_sphere(self) -> bool:
         """Whether distances are those on the Earth, in kilometres."""
+        if self.summed:
+            return False
         kernel = self.core.kernel_
         nested = kernel.get_params(deep=True).values() if isinstance(kernel, Parametrised) else ()
         return isinstance(kernel, Sphere) or any(isinstance(part, Sphere) for part in nested)

@@ -108,16 +108,13 @@ def making_panel(study: Study) -> Panel:
     from npvi import __version__
 
     core, info = study.core, study.core.fit_info_
-    fitted = core.fitted_
     seconds = info.get("seconds") or {}
     facts: list[tuple[str, Any]] = [
         ("rows", f"{len(study.y):,}"),
         ("target", study.target),
         ("inputs", ", ".join(study.names)),
         ("likelihood", _short(core.likelihood_)),
-        ("kernel", _short(core.kernel_)),
-        ("posterior", _METHODS.get(fitted.spec.method, fitted.spec.method)),
-        ("prior", _prior(core)),
+        *_structure(study),
         ("bound", f"{core.elbo_:,.2f}, {core.elbo_ / max(1, len(study.y)):.4f} per row"),
         ("iterations", f"{info.get('n_iter', 0)}"),
         ("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()) or "not recorded"),
@@ -125,6 +122,17 @@ def making_panel(study: Study) -> Panel:
     ]
     rows = [[text(name), text(value, 2000)] for name, value in facts]
     return Panel("making", "How it was made", table(["", ""], rows, kind="facts"))
+
+
+def _structure(study: Study) -> list[tuple[str, Any]]:
+    core, fitted = study.core, study.core.fitted_
+    if study.summed:
+        return [("terms", ", ".join(fitted.design.names)), ("posterior", _METHODS["full"])]  # type: ignore[attr-defined]
+    return [
+        ("kernel", _short(core.kernel_)),
+        ("posterior", _METHODS.get(fitted.spec.method, fitted.spec.method)),
+        ("prior", _prior(core)),
+    ]
 
 
 def _short(part: Any) -> str:

@@ -18,6 +18,7 @@ from npvi.reporting.page import Panel, page, text
 from npvi.reporting.parts import parts_panel
 from npvi.reporting.slices import effects_panel, slices_panel
 from npvi.reporting.study import Study
+from npvi.reporting.summed import TermsStudy
 from npvi.reporting.verdict import making_panel, tiles, verdict_panel
 from npvi.runtime import progress
 from npvi.runtime.extras import needed
@@ -96,12 +97,10 @@ def report(
             "pipeline or a search take the fitted model inside it, and inputs as that model sees them"
         )
     check_is_fitted(model, "posterior_" if isinstance(model, BaseGP) else "model_")
-    if isinstance(getattr(model, "fitted_", None), FittedTerms):
-        raise ValueError("a report is of a model of one surface; of one with terms see parts_, effects() and summary()")
     if (X is None) != (y is None):
         raise ValueError("X and y go together: rows that the model hasn't seen, and what was observed there")
     check_writable(path)
-    study = Study(
+    study = (TermsStudy if isinstance(getattr(model, "fitted_", None), FittedTerms) else Study)(
         model,
         None if X is None else (X, y, test_row or {}),
         grid,
@@ -131,7 +130,12 @@ def report(
 def _lead(study: Study) -> str:
     core = study.core
     inputs = ", ".join(study.names[:12]) + (", …" if len(study.names) > 12 else "")
-    words = (
-        f"A Gaussian process with {type(core.likelihood_).__name__} noise, fitted to {len(study.y):,} rows of {inputs}."
-    )
+    noise = type(core.likelihood_).__name__
+    what = f"A sum of {_terms(study)}" if study.summed else "A Gaussian process"
+    words = f"{what} with {noise} noise, fitted to {len(study.y):,} rows of {inputs}."
     return f"<p>{text(words, 600)}</p>{tiles(study)}"
+
+
+def _terms(study: Study) -> str:
+    fitted: Any = study.core.fitted_
+    return ", ".join(part.name for part in fitted.parts)

@@ -62,6 +62,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "thumbnail_size": (640, 340),
     "show_signature": False,
     "write_computation_times": False,
     "min_reported_time": 0,

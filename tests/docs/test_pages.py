@@ -76,6 +76,18 @@ def _survey() -> dict[str, Any]:
     }
 
 
+def _files() -> dict[str, Any]:
+    """What the page on tiles takes for granted."""
+    rng = np.random.default_rng(0)
+    Path("survey").mkdir()
+    for number in range(3):
+        table = pd.DataFrame({"lon": rng.uniform(0, 3, 500), "lat": rng.uniform(0, 3, 500)})
+        table["hours"] = rng.uniform(0.5, 3.0, 500)
+        table["count"] = rng.poisson(table["hours"] * np.exp(np.sin(2.0 * table["lon"])))
+        table.to_parquet(f"survey/{number}.parquet")
+    return {"places": pd.DataFrame({"lon": [1.0, 2.0], "lat": [1.0, 2.0]})}
+
+
 def _guide(names: dict[str, Any], shown: str) -> None:
     assert "forest: " in shown
     assert "mean log density" in shown
@@ -85,5 +97,5 @@ def _guide(names: dict[str, Any], shown: str) -> None:
     assert names["surfaces"].shape == (50, 100)
 
 
-BEFORE: dict[str, Callable[[], dict[str, Any]]] = {"README": _survey, "index": _survey}
+BEFORE: dict[str, Callable[[], dict[str, Any]]] = {"README": _survey, "index": _survey, "tiles": _files}
 AFTER: dict[str, Callable[[dict[str, Any], str], None]] = {"guide": _guide}

@@ -163,7 +163,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
 
         Parameters
         ----------
-        source : a file, a folder, a pattern such as "survey/*.parquet", or several of these.
+        source : a file, a folder, a pattern such as ``"survey/*.parquet"``, or several of these.
         target : column with the responses.
         inputs : columns of places and covariates; all others by default.
         exposure, trials : columns with what the likelihood takes per row.

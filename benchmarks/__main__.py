@@ -39,6 +39,8 @@ _NAMES = (
     "suggest",
     "choices",
     "serving",
+    "terms",
+    "published",
 )
 _BATTERIES = (
     "places",

@@ -53,6 +53,8 @@ _APART = 1e-5
 #: nats that the bound may be off by, and that a step must promise: where all is exact, and where draws tell variances.
 #: The draws are always the same, so that differences of the bound are far nearer than the bound itself.
 _EXACT, _DRAWN = (1e-7, 1e-7), (0.05, 0.005)
+#: draws that tell moments of parts, where these aren't known
+_DRAWS = 16
 #: nats below the best bound so far from which on a start is to blame
 _LOST = 100.0
 
@@ -344,7 +346,7 @@ class PartsObjective:
 
     def __call__(self, values: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
         """The bound, and its gradient by full names, ``part__parameter`` and ``likelihood__parameter``."""
-        fit, data = self.fit(values)
+        fit, data = self.fit(values, rough=True)
         found = parameter_gradient(
             data.likelihood,
             data.y,
@@ -356,7 +358,7 @@ class PartsObjective:
         )
         gradient = {f"likelihood__{name}": slope for name, slope in found.items()}
         posterior: Any = fit.posterior
-        moments = posterior.precision.moments(np.random.default_rng(0))
+        moments = posterior.precision.moments(np.random.default_rng(0), _DRAWS)
         means = fit.stack.split(posterior.mean)
         for model, component, mean, own in zip(self.models, fit.stack.components, means, moments):
             functions = np.column_stack([mean, own.columns])
@@ -370,13 +372,13 @@ class PartsObjective:
         """Those of one part, by its own names."""
         return _of(name, {**values, **{alias: values[other] for alias, other in self.same.items()}})
 
-    def fit(self, values: Mapping[str, Any], without: Collection[str] = ()) -> tuple[Fit, Data]:
-        """The best Gaussian for some values, perhaps without some parts."""
+    def fit(self, values: Mapping[str, Any], without: Collection[str] = (), rough: bool = False) -> tuple[Fit, Data]:
+        """The best Gaussian for some values, perhaps without some parts; `rough` as on the way to others."""
         chosen = [model for model in self.models if model.name not in without]
         components = [model.component(self._of(model.name, values)) for model in chosen]
         parts = Parts(components, self.offset, **self._dense)
         data = replace(self.data, likelihood=with_values(self.data.likelihood, _of("likelihood", values)))
-        family: Any = AllOfParts(parts)
+        family: Any = AllOfParts(parts, rough=rough)
         fit = fit_posterior(family, data, parts, self._start).unless_interrupted()
         if self._start is not None and not fit.elbo > self._best - _LOST:  # the start has led astray
             again = fit_posterior(family, data, parts).unless_interrupted()

@@ -31,6 +31,9 @@ _START = 0.5
 _LEAST, _MOST = 1.0 / 300.0, 300.0
 #: standard deviation of what isn't penalised, such as a straight line, over the data, in units of the predictor
 _WEAK = 5.0
+#: mode of the weak prior of what is penalised, in units of the predictor: most effects are nearly straight, and those
+#: that aren't say so
+_BENT = 0.25
 #: eigenvalues of a penalty that count as none, relative to the largest
 _NONE = 1e-9
 
@@ -66,7 +69,7 @@ class SmoothPart:
         self._held = None
         if term.smoothing is not None:
             self._held = term.smoothing * self._splines[0].mgcv_scale(x[: setting.rows, 0]) * penalties[0]
-        mode = setting.unit if setting.weak else None
+        mode = _BENT * setting.unit if setting.weak else None
         sd = as_sd(term.sd, _START * setting.unit, mode)
         if len(penalties) > 1:
             sd = Parameter([sd.value] * len(penalties), sd.fixed, sd.lower, sd.upper, sd.prior)

@@ -18,6 +18,8 @@ _TOLERANCES = (1e-5, 3e-4)
 _VARIANCES = 0.05
 #: draws for variances and for the determinant: always the same random numbers
 _DRAWS, _PROBES = 64, 32
+#: on the way to hyper-parameters, where what counts is how the bound differs from place to place by the same numbers
+_FEW_DRAWS, _FEW_PROBES = 16, 8
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,14 @@ class AllOfParts:
     """The best Gaussian for a predictor made of parts: for given w its precision is P + AᵀWA.
 
     Where there are few numbers all is dense and exact, else as `PartsPrecision` has it, by the same random numbers
-    whatever w is.
+    whatever w is; `rough` by fewer of them.
     """
 
     name = "full"
 
-    def __init__(self, parts: Parts, seed: int = 0) -> None:
+    def __init__(self, parts: Parts, seed: int = 0, rough: bool = False) -> None:
         self.parts, self._seed = parts, seed
+        self._draws, self._probes = (_FEW_DRAWS, _FEW_PROBES) if rough else (_DRAWS, _PROBES)
         self.exact = parts.size <= parts.dense
         self.tolerances = (0.0, 0.0) if self.exact else _TOLERANCES
         self.solve_tolerance = 1e-10 if self.exact else 1e-4
@@ -87,8 +90,8 @@ class AllOfParts:
         found = self.parts.at(w)
         if found is None:
             return None
-        variances = found.variances(np.random.default_rng(self._seed), _DRAWS)
-        logarithm = found.determinant(np.random.default_rng(self._seed), _PROBES).logarithm
+        variances = found.variances(np.random.default_rng(self._seed), self._draws)
+        logarithm = found.determinant(np.random.default_rng(self._seed), self._probes).logarithm
         if not (np.isfinite(logarithm) and np.isfinite(variances.predictor).all()):
             return None
         return _OfParts(w, variances, -logarithm, found)

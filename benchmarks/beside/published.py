@@ -1,0 +1,175 @@
+"""Models made of terms beside published estimates: sdmTMB's Pacific cod, trees of a forest, an example of lme4's.
+
+    NPVI_DATA=... python -m benchmarks.beside.published
+
+sdmTMB's numbers are for a Matérn of smoothness 1 on a mesh with nodes some 10 km apart; ours for smoothness 3/2,
+without cells, and with the field held constant in cells of 10 and 15 km. "off" is the difference in published standard
+errors.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import npvi
+from benchmarks.common import say, show, skip
+
+_FIELD, _BY_YEAR = "gp(X, Y{cell})", "gp(X, Y, by=year, range=shared{cell})"
+#: name → likelihood, formula, and published (value, standard error or None) by the name in our summary
+_COD: dict[str, tuple[str, str, dict[str, tuple[float, float | None]]]] = {
+    "presence, field": (
+        "bernoulli",
+        f"present ~ depth_scaled + depth_scaled2 + {_FIELD}",
+        {
+            "constant": (1.14, 0.44),
+            "depth_scaled": (-2.17, 0.21),
+            "depth_scaled2": (-1.59, 0.13),
+            "gp(X, Y)__range": (43.54, None),
+            "gp(X, Y)__sd": (1.65, None),
+        },
+    ),
+    "presence, fields of years": (
+        "bernoulli",
+        f"present ~ depth_scaled + depth_scaled2 + {_FIELD} + {_BY_YEAR}",
+        {
+            "constant": (1.37, 0.58),
+            "depth_scaled": (-2.47, 0.25),
+            "depth_scaled2": (-1.83, 0.15),
+            "gp(X, Y)__range": (49.96, None),
+            "gp(X, Y)__sd": (1.91, None),
+            "gp(X, Y, by=year)__sd": (0.95, None),
+        },
+    ),
+    "density, fields of years": (
+        "tweedie",
+        f"density ~ poly(log_depth, 2) + {_FIELD} + {_BY_YEAR}",
+        {
+            "constant": (1.86, 0.208),
+            "poly(log_depth, 2)[0]": (-65.1, 6.32),
+            "poly(log_depth, 2)[1]": (-96.5, 5.98),
+            "gp(X, Y)__range": (19.8, 3.03),
+            "gp(X, Y)__sd": (1.40, 0.162),
+            "gp(X, Y, by=year)__sd": (1.55, 0.129),
+            "likelihood__dispersion": (11.0, 0.377),
+            "likelihood__power": (1.50, 0.012),
+        },
+    ),
+    "density, smooth of depth": (
+        "tweedie",
+        f"density ~ s(depth) + {_FIELD}",
+        {
+            "constant": (2.37, 0.215),
+            "gp(X, Y)__range": (16.4, 4.47),
+            "gp(X, Y)__sd": (1.86, 0.218),
+            "likelihood__dispersion": (12.7, 0.406),
+            "likelihood__power": (1.58, 0.010),
+        },
+    ),
+    "density, trend in space": (
+        "tweedie",
+        f"density ~ scaled_year + {_FIELD} + scaled_year:gp(X, Y, range=shared{{cell}})",
+        {
+            "constant": (2.26, 0.326),
+            "scaled_year": (-0.0632, 0.205),
+            "gp(X, Y)__range": (20.5, 2.49),
+            "gp(X, Y)__sd": (2.40, 0.175),
+            "scaled_year:gp(X, Y)__sd": (1.23, 0.180),
+            "likelihood__dispersion": (11.8, None),
+            "likelihood__power": (1.52, None),
+        },
+    ),
+}
+#: published 95 % intervals of yearly totals
+_INDEX = {
+    2003: (653_699, 1_340_716),
+    2004: (1_359_020, 2_469_943),
+    2005: (1_224_189, 2_522_360),
+    2007: (328_786, 621_698),
+    2009: (518_713, 1_007_692),
+    2011: (1_028_851, 1_792_147),
+    2013: (1_037_721, 1_950_358),
+    2015: (1_116_301, 1_982_062),
+    2017: (543_622, 1_034_867),
+}
+_CELLS = (None, 10, 15)
+
+
+def _fit(likelihood: str, formula: str, table: pd.DataFrame, cell: float | None, **row: Any) -> tuple[Any, float]:
+    formula = formula.replace("{cell}", "" if cell is None else f", cell={cell}")
+    started = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = npvi.GPRegressor(likelihood, formula=formula, hyper="plug-in").fit(table, **row)
+    return model, time.process_time() - started
+
+
+def _cod(folder: Path) -> None:
+    table = pd.read_csv(folder / "pcod.csv")
+    table = table.assign(
+        log_depth=np.log(table["depth"]),
+        scaled_year=(table["year"] - table["year"].mean()) / 10.0,
+        fyear=table["year"].astype(str),
+    )
+    _fit("bernoulli", _COD["presence, field"][1], table, 10)  # compiles
+    for name, (likelihood, formula, published) in _COD.items():
+        found = {cell: _fit(likelihood, formula, table, cell) for cell in _CELLS}
+        values = {cell: model.summary()["value"] for cell, (model, _) in found.items()}
+        rows: list[tuple[object, ...]] = []
+        for parameter, (value, error) in published.items():
+            ours = [float(values[cell][parameter]) for cell in _CELLS]
+            off = ["" if error is None else f"{abs(one - value) / error:.1f}" for one in ours]
+            both = [text for pair in zip((f"{one:.3g}" for one in ours), off) for text in pair]
+            rows.append((parameter, value, "" if error is None else error, *both))
+        rows.append(("CPU seconds", "", "", *(t for cell in _CELLS for t in (f"{found[cell][1]:.1f}", ""))))
+        header = ("parameter", "sdmTMB", "s.e.", "ours", "off", "10 km cells", "off", "15 km cells", "off")
+        show(f"Cod: {name}", header, rows)
+    grid = pd.read_csv(folder / "pcod_qcs_grid.csv")
+    years = sorted(_INDEX)
+    cells = pd.concat([grid.assign(year=year, fyear=str(year)) for year in years], ignore_index=True)
+    columns = []
+    for cell in _CELLS:
+        model, _ = _fit("tweedie", f"density ~ 0 + fyear + {_FIELD} + {_BY_YEAR}", table, cell)
+        dist = model.predict_dist(cells[["X", "Y", "year", "fyear"]])
+        columns.append(dist.total(np.full(len(cells), 4.0), level=0.95, of="mean", by="year", n=500, seed=0))
+    rows = []
+    for year in years:
+        low, high = _INDEX[year]
+        ours = [(f"{one[year].mean:,.0f}", "yes" if low <= one[year].mean <= high else "no") for one in columns]
+        rows.append((year, f"{low:,}", f"{high:,}", *(text for pair in ours for text in pair)))
+    header = ("year", "from", "to", "ours", "within", "10 km cells", "within", "15 km cells", "within")
+    show("Cod: yearly totals of mean density, beside published 95 % intervals", header, rows)
+
+
+def _others(folder: Path) -> None:
+    rows = []
+    table = pd.read_csv(folder / "sleepstudy.csv")
+    plain = {"hyperprior": None, "coefficient_scale": None, "hyper": "plug-in"}
+    model = npvi.GPRegressor(formula="Reaction ~ Days + (1 + Days|Subject)", **plain).fit(table)
+    rows.append(("sleepstudy", "log restricted likelihood", -871.8141, model.elbo_))
+    trees = pd.read_csv(folder / "bei.csv")
+    pattern = npvi.fit_points(trees, (0.0, 0.0, 1000.0, 500.0), cell=10.0, hyper="plug-in")
+    values = pattern.summary()["value"]
+    rows.append(("trees (bei)", "range, m", 57.49, values["gp(x, y)__range"]))
+    rows.append(("trees (bei)", "sd", 1.73, values["gp(x, y)__sd"]))
+    show("Others", ("data", "number", "published", "ours"), rows)
+
+
+def main() -> None:
+    folder = Path(os.environ.get("NPVI_DATA", ""), "models")
+    if not (folder / "pcod.csv").exists():
+        skip("published", "NPVI_DATA names no folder with the data")
+        return
+    _cod(folder)
+    _others(folder)
+    say("  (a mesh has no field finer than its nodes: without cells ours follows single tows)")
+
+
+if __name__ == "__main__":
+    main()

@@ -94,6 +94,7 @@ def _correlogram(judged: Diagnosis, unit: str) -> Any:
     limit = float(min(1.05, max(0.2, 1.1 * np.max(ends))))
     settings: dict[str, Any] = {"x_axis_type": "log", "y_range": (-limit, limit)}
     found = figure(f"distance between rows ({unit})", "correlation of residuals", **settings)
+    found.xaxis.ticker.desired_num_ticks = 4
     found.line([shown.min() * 0.7, shown.max() * 1.4], [0.0, 0.0], line_color="#5b6875", line_dash="dashed")
     if shown.min() < judged.range.distance < shown.max():
         from bokeh.models import Label, Span

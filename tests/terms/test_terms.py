@@ -380,6 +380,29 @@ def test_means_made_by_tails_are_said_to_be(fitted):
         model.predict(far)
 
 
+def test_what_is_for_one_surface_says_so():
+    t = survey(60)
+    model = npvi.GPRegressor("poisson", formula="count ~ forest + gp(x, y)", hyper="plug-in")
+    with pytest.raises(ValueError, match=r"npvi\.compare"):
+        npvi.grid_search(model, t, t["count"])
+    noisy = npvi.VaryingNoiseRegressor(npvi.GPRegressor(terms=[npvi.Smooth("x")]))
+    with pytest.raises(ValueError, match="one surface"):
+        noisy.fit(t[["x", "y"]], t["count"])
+    assert len(model.partial_fit(t).predict(t[:2])) == 2
+    with pytest.raises(ValueError, match=r"'forest' has NaN or no number"):
+        model.fit(t.assign(forest=1e300))
+
+
+def test_maps_know_where_the_data_are():
+    pytest.importorskip("xarray")
+    t = survey(60)
+    model = npvi.GPRegressor("poisson", formula="count ~ forest + gp(x, y)", hyper="plug-in").fit(t)
+    found = model.predict_grid(0.25, covariates={"forest": 0.5})
+    assert found["mean"].shape == (4, 4)
+    cell = pd.DataFrame({"x": [float(found["x"][1])], "y": [float(found["y"][2])], "forest": [0.5]})
+    assert float(found["mean"][2, 1]) == pytest.approx(model.predict(cell)[0])
+
+
 def test_warnings(fitted):
     _, t = fitted
     numbered = t.assign(row=np.arange(len(t)), twice=2.0 * t["forest"])

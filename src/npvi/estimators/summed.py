@@ -162,6 +162,10 @@ class WithTerms(PredictsNumbers, BaseGP):
             likelihood = likelihood.replace(link="exp")
         return likelihood
 
+    def partial_fit(self, X: Any, y: Any = None, **extras: Any) -> Self:
+        """`fit` the first time, `update` from then on."""
+        return self.update(X, y, **extras) if hasattr(self, "posterior_") else self.fit(X, y, **extras)
+
     def update(
         self,
         X: Any,

@@ -153,6 +153,8 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
         check_count(self.max_rounds, "max_rounds")
         if not isinstance(template, GPRegressor):
             raise ValueError(f"model must be a GPRegressor, or None for one with default settings; got {template!r}")
+        if template.terms is not None or template.formula is not None:
+            raise ValueError("noise that varies is for models of one surface: leave terms= and formula= out")
         if template.learn is not True:
             raise ValueError(f"model must have learn=True, because the noise is learned; got learn={template.learn!r}")
         if isinstance(template.optimizer, SGD) and template.optimizer.checkpoint is not None:

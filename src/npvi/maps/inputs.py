@@ -162,6 +162,10 @@ def are_degrees(names: list[str], bounds: Box | None) -> bool:
 def _bounds(model: Any, places: tuple[int, int]) -> Box | None:
     """The extent of the training rows; of a pipeline's own inputs it isn't known."""
     fitted = getattr(model, "model_", model)
+    table = getattr(getattr(fitted, "fitted_", None), "table", None)
+    if table is not None:  # of a model made of terms
+        across, along = (table.iloc[:, number].to_numpy(dtype=np.float64) for number in places)
+        return float(across.min()), float(along.min()), float(across.max()), float(along.max())
     part = getattr(fitted, "linear_part_", None)
     if part is None:
         return None

@@ -89,6 +89,8 @@ def grid_search(
     """
     if not hasattr(model, "_checked"):
         raise TypeError(f"model must be a GPRegressor or a GPClassifier, got {model!r}")
+    if getattr(model, "terms", None) is not None or getattr(model, "formula", None) is not None:
+        raise ValueError("grid_search is for models of one surface: compare models with terms by npvi.compare(a, b)")
     grid = _checked_grid({"length_scale": PAPER_LENGTH_SCALES} if grid is None else grid)
     model = clone(model).set_params(kernel=clone(as_kernel(model.kernel)), learn=False)
     names = {name: _parameter_name(model, name) for name in grid}

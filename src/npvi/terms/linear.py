@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from npvi.checks import LARGEST
 from npvi.components import Coefficients
 from npvi.components.new_rows import OfFew
 from npvi.runtime.warn import warn
@@ -49,7 +50,6 @@ class LinearPart:
             self._remember_levels(first)
         self.names = tuple(names)
         H = self._raw(table)
-        refuse_missing(np.isnan(H.sum(axis=1)) | np.isinf(H).any(axis=1), ", ".join(term.terms), "linear")
         self.constant = term.intercept
         scaled = np.array([name != "constant" for name in self.names])
         known = H[: setting.rows]
@@ -109,7 +109,10 @@ class LinearPart:
         except KeyError as error:
             raise ValueError(f"linear: there is no column {error.args[0]!r}") from error
         found = np.asarray(found, dtype=np.float64)
-        return np.broadcast_to(found, (len(table), found.shape[1])).copy()
+        found = np.broadcast_to(found, (len(table), found.shape[1])).copy()
+        allowed = np.abs(found) <= LARGEST  # NaN isn't
+        refuse_missing(~np.asarray(allowed.all(axis=1)), ", ".join(self._term.terms), "linear")
+        return found
 
     def _warn_about_rank(self, H: NDArray[np.float64]) -> None:
         basis = (H - self.center) / self.scale
@@ -140,7 +143,6 @@ class LinearPart:
 
     def new_rows(self, component: Any, table: pd.DataFrame) -> OfFew:
         H = self._raw(table)
-        refuse_missing(np.isnan(H.sum(axis=1)) | np.isinf(H).any(axis=1), ", ".join(self._term.terms), "linear")
         return OfFew((H - self.center) / self.scale)
 
     def units(self, name: str) -> float:

@@ -57,6 +57,7 @@ LEFT_OUT = {
             "geometry_columns",
         ),
         *("is_geo_frame", "is_geographic", "is_xarray", "label_names", "place_names", "read_raster", "surfaces"),
+        *("Inputs", "axis_unit", "borders", "inputs_of", "training_inputs", "with_medians"),
     ),
     # originals of data sets, of gigabytes that nobody has twice
     "originals": (
@@ -80,6 +81,10 @@ _UNUSED = {"self", "groups", "deep"}
 _NOT_LOOKED_AT = {"split": ("y",), "get_n_splits": ("X", "y")}
 #: methods of other libraries that do the work of ours
 _THEIRS = {"split"}
+#: methods of models with terms alone, and those that they don't have; single ones besides: errors say so
+_OF_TERMS: tuple[str, ...] = ("effects",)
+_NOT_OF_TERMS: tuple[str, ...] = ("to_arviz",)
+_NOT_OF = {("labels", "to_arviz")}
 #: methods whose arguments are those of the constructor
 _AS_CONSTRUCTORS = {"set_params"}
 
@@ -134,13 +139,18 @@ def _of_callable(path: str, value: Any) -> Iterator[Argument]:
     given = _GIVEN.get(path) or _GIVEN.get(path.rpartition(".")[2], {})
     for name, default in _parameters(value):
         changed = {**given, **_BESIDE.get((path.rpartition(".")[2], name), {})}
-        yield _argument(path, value, name, default, changed, _use_of(path, value))
+        function = functools.partial(value, *_POSITIONAL[path]) if path in _POSITIONAL else value
+        yield _argument(path, function, name, default, changed, _use_of(path, value))
 
 
 def _of_methods(name: str, make: Callable[[], Any], kind: type) -> Iterator[Argument]:
     for method, function in inspect.getmembers(kind, callable):
         own = (getattr(function, "__module__", None) or "").startswith(("npvi.", __name__)) or method in _THEIRS
         if method.startswith("_") or method in _AS_CONSTRUCTORS or not own or inspect.isclass(function):
+            continue
+        if name in _MODELS and (method in _OF_TERMS) != (name == "terms") and method in (*_OF_TERMS, *_NOT_OF_TERMS):
+            continue
+        if (name, method) in _NOT_OF:
             continue
         given = _GIVEN.get(f"{name}.{method}", _GIVEN_METHODS.get(method, {}))
         given = {**given, **(_row(name.rpartition(" of ")[2]) if method not in _WITHOUT_ROWS else {})}
@@ -294,6 +304,7 @@ _MODELS: dict[str, Callable[[], Any]] = {
     "yes_no": lambda: npvi.GPClassifier(**_CHEAP),
     "varying_noise": lambda: npvi.VaryingNoiseRegressor(_learning(), kernel=kernels.RBF(0.5), max_rounds=1),
     "pipeline": lambda: _pipeline(),
+    "terms": lambda: npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5), npvi.Group("x1")]),
 }
 _RESPONSES = {"poisson": "counts", "paper": "counts", "binomial": "successes", "labels": "labels"}
 
@@ -416,7 +427,14 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "datasets.load": {"name": "precipitation"},
     "datasets.read_modis": {"table": lambda: _modis()},
     "grid_search": {"model": small, "grid": lambda: {"length_scale": [0.1, 0.5]}},
-    "diagnose": {"draws": 20},
+    "diagnose": {"X": _take("X"), "y": _take("y"), "draws": 20},
+    "compare": {"first": lambda: model_named("gaussian"), "second": lambda: model_named("fitc")},
+    "fit_points": {"points": lambda: data()["X"], "cell": 0.2, **_CHEAP},
+    "half_normal": {"scale": 1.0},
+    "Offset": {"expression": "x1"},
+    "Varying": {"column": "x0", "over": lambda: npvi.Field("x0", "x1")},
+    "plot.calibration": {"found": lambda: _diagnosis()},
+    "plot.residuals": {"found": lambda: _diagnosis()},
     "suggest": {"table": lambda: _table(), "target": "n"},
     "pc": {"below": 2.0},
     "maps.predict_grid": {"grid": 0.3},
@@ -436,6 +454,8 @@ _GIVEN: dict[str, dict[str, Any]] = {
     },
     "baselines.DGP": {"n_inducing": 5, "n_covariance": 5, "epochs": 2, "kernel": lambda: kernels.RBF(0.3)},
 }
+#: columns of terms, which have no names of their own
+_POSITIONAL: dict[str, tuple[str, ...]] = {"Smooth": ("x0",), "Group": ("x0",), "Field": ("x0", "x1"), "Linear": ("x0",)}
 _GIVEN_METHODS: dict[str, dict[str, Any]] = {
     "set_params": {},
     "total": {"n": 16},
@@ -517,6 +537,8 @@ def _use_of(path: str, value: Any) -> Callable[[Any], Any]:
     name = path.rpartition(".")[2]
     if name in ("fixed", "bounded", "positive", "pc"):
         return lambda parameter: _fit_estimator(small(kernel=kernels.RBF(parameter)))
+    if name == "fit_points":
+        return lambda model: model.predict(pd.DataFrame(data()["X"], columns=["x", "y"]))
     if not isinstance(value, type):
         return _same
     if issubclass(value, kernels.Kernel):
@@ -525,6 +547,8 @@ def _use_of(path: str, value: Any) -> Callable[[Any], Any]:
         return _fit_likelihood
     if hasattr(value, "fit"):
         return _fit_estimator
+    if issubclass(value, npvi.terms.Term):
+        return lambda term: npvi.GPRegressor(terms=[term], learn=False).fit(data()["X"], data()["y"])
     uses: dict[str, Callable[[Any], Any]] = {
         "SGD": lambda sgd: _fit_estimator(small("poisson", method="npvi", optimizer=sgd)),
         "SiteNetwork": lambda network: _fit_estimator(small("poisson", method="npvi-nn", network=network)),

@@ -204,9 +204,8 @@ def diagnose(
     given, numbers = None, None
     if X is None:
         if extras or refit is not False:
-            raise ValueError(
-                "without X, rows of the fit are left out, which have all they need: leave out other settings"
-            )
+            others = ", ".join([*extras, *(["refit"] if refit is not False else [])])
+            raise ValueError(f"without X, rows of the fit are left out, which have all they need: leave out {others}")
         numbers = _some_rows(len(model.data_.y), seed)
         every = training_inputs(judged)
         X, given = _as_table(judged, every[numbers]), partial(_left_out, judged, numbers)

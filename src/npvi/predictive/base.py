@@ -402,7 +402,10 @@ class Predictive:
                 known = f"the columns are {', '.join(map(str, columns))}" if len(columns) else "it is not known here"
                 raise ValueError(f"by: there is no column {by!r} in the table that was predicted; {known}")
             by = self.table[by]  # type: ignore[index]
-        labels = np.asarray(by)
+        try:
+            labels = np.asarray(by)
+        except ValueError as error:  # lists of different lengths
+            raise ValueError(f"by must be one label per row, {len(self)} in all: {error}") from None
         if labels.shape != (len(self),):
             raise ValueError(f"by must be one label per row, {len(self)} in all; got shape {labels.shape}")
         found, at = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)

@@ -23,7 +23,7 @@ SHARES: dict[str, float] = {}
 
 #: what an error may call an argument besides its own name
 _WORDS = {
-    "X": ("input", "2D array", "dim", "sample", "feature", "row", "coordinate"),
+    "X": ("input", "2D array", "dim", "sample", "feature", "row", "coordinate", "column"),
     "Z": ("input", "point", "row", "coordinate"),
     "new": ("point", "row", "coordinate"),
     "points": ("coordinate",),

@@ -174,6 +174,9 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
     X, y = data["X"], data["y"]
     row = {name: values for name, values in data.items() if name not in ("X", "y", "f", "sample_weight")}
     Z = np.vstack([X[:5], X.mean(axis=0), X[0] + 0.7 * np.ptp(X, axis=0)])
+    few = settings["mean"] == "linear" and len(X) <= X.shape[1] + 1
+    if few:  # of fewer rows than coefficients, exp f elsewhere may have any variance
+        Z = Z[:-1]
     new = {name: np.resize(values, len(Z)) for name, values in row.items() if name != "censored"}
     if settings["likelihood"] == "classes" and len(np.unique(y)) < 2:
         return "left out"
@@ -183,7 +186,7 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
             model = _model(settings).fit(X, y, data.get("sample_weight"), **row)
             dist = model.predict_dist(Z, **new)
         except (ValueError, TypeError) as error:
-            return _refusal(error, settings["mean"] == "linear" and len(X) <= X.shape[1] + 1)
+            return _refusal(error, few)
     messages = [str(warning.message) for warning in said]
     with watched():
         for warning in said:
@@ -215,7 +218,7 @@ def _refusal(error: Exception, few: bool) -> str:
         return "refused: few inducing points"
     if unusable and "the network led to" in text:  # few rows teach little
         return "refused: network"
-    if "positive definite" in text and "nugget" in text:
+    if ("positive definite" in text or type(error).__name__ == "NotPositiveDefiniteError") and "nugget" in text:
         return "refused: nugget"
     if type(error).__name__ == "RecognizerError" and "method='full'" in text:
         return "refused: network"

@@ -455,7 +455,12 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "baselines.DGP": {"n_inducing": 5, "n_covariance": 5, "epochs": 2, "kernel": lambda: kernels.RBF(0.3)},
 }
 #: columns of terms, which have no names of their own
-_POSITIONAL: dict[str, tuple[str, ...]] = {"Smooth": ("x0",), "Group": ("x0",), "Field": ("x0", "x1"), "Linear": ("x0",)}
+_POSITIONAL: dict[str, tuple[str, ...]] = {
+    "Smooth": ("x0",),
+    "Group": ("x0",),
+    "Field": ("x0", "x1"),
+    "Linear": ("x0",),
+}
 _GIVEN_METHODS: dict[str, dict[str, Any]] = {
     "set_params": {},
     "total": {"n": 16},
@@ -535,7 +540,7 @@ def _same(result: Any) -> Any:
 def _use_of(path: str, value: Any) -> Callable[[Any], Any]:
     """A parameter may only be stored at first: then it is what follows that has to work or refuse."""
     name = path.rpartition(".")[2]
-    if name in ("fixed", "bounded", "positive", "pc"):
+    if name in ("fixed", "bounded", "positive", "pc", "half_normal"):
         return lambda parameter: _fit_estimator(small(kernel=kernels.RBF(parameter)))
     if name == "fit_points":
         return lambda model: model.predict(pd.DataFrame(data()["X"], columns=["x", "y"]))

@@ -410,3 +410,20 @@ def test_warnings(fitted):
         npvi.GPRegressor("poisson", terms=[npvi.Group("row")], learn=False).fit(numbered, "count")
     with pytest.warns(UserWarning, match="follows from the other columns"):
         npvi.GPRegressor("poisson", terms=[npvi.Linear("forest", "twice")], learn=False).fit(numbered, "count")
+
+
+def test_settings_of_the_wrong_kind_are_named():
+    X, y = np.random.default_rng(0).uniform(size=(30, 2)), np.arange(30.0)
+    with pytest.raises(ValueError, match="slope must be a column"):
+        npvi.Group("a", slope=1e300)
+    with pytest.raises(ValueError, match="AR1: column must be"):
+        npvi.AR1(float("nan"))
+    model = npvi.GPRegressor(terms=[npvi.Linear("x0")]).fit(X, y)
+    with pytest.raises(ValueError, match="terms must be terms of the model"):
+        model.predict_dist(X, terms=10**30)
+    with pytest.raises(ValueError, match="X must be a table"):
+        model.predict_dist([[1.0, 2.0], [3.0]])
+    with pytest.raises(ValueError, match="one place, in cells of 3"):
+        npvi.GPRegressor(terms=[npvi.Field("x0", "x1", cell=3.0)]).fit(X, y)
+    with pytest.raises(ValueError, match="by must be one label per row"):
+        npvi.GPRegressor(learn=False).fit(X, y).predict_dist(X).total(by=[[1.0, 2.0], [3.0]])

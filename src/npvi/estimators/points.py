@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from npvi.checks import LARGEST, SCALE, as_numbers, check_finite, check_number
 from npvi.estimators.regressor import GPRegressor
-from npvi.terms import Field, Linear, Term, as_frame
+from npvi.terms import Field, Linear, Term, as_frame, check_terms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +96,7 @@ def fit_points(
         more = _covariates(covariates, table)
         names = list(more.columns)
         table = pd.concat([table, more], axis=1)
-    terms = [Field("x", "y"), Linear(*names)] if terms is None else list(terms)
+    terms = [Field("x", "y"), Linear(*names)] if terms is None else list(check_terms(terms))
     model = GPRegressor(**{"likelihood": "poisson", **settings, "terms": terms})
     model.fit(table, "count", exposure=table["area"])
     model.cells_ = table

@@ -253,6 +253,8 @@ class WithTerms(PredictsNumbers, BaseGP):
     def _chosen(self, terms: Any) -> tuple[str, ...] | None:
         if terms is None:
             return None
+        if not isinstance(terms, str | Term | list | tuple):
+            raise ValueError(f"terms must be terms of the model, or their names; got {terms!r:.60}")
         asked = [terms] if isinstance(terms, str | Term) else list(terms)
         names = [one.name if isinstance(one, Term) else one for one in asked]
         for name in names:

@@ -14,13 +14,15 @@ INK, SOFT, ALERT, ORANGE = "#1f5a8c", "#c9d8e6", "#b5402a", "#d9822b"
 
 def axes_for(ax: Any, count: int = 1, size: tuple[float, float] = (5.2, 4.2)) -> Any:
     """The axes to draw on: those that were given, checked, or new ones side by side."""
-    given: Sequence[Any] = () if ax is None else ([ax] if hasattr(ax, "plot") else list(np.ravel(ax)))
+    given: Sequence[Any] = ()
+    if ax is not None:
+        given = list(ax.flat) if isinstance(ax, np.ndarray) else list(ax) if isinstance(ax, list | tuple) else [ax]
     if ax is None:
         import matplotlib.pyplot as plt
 
         _, made = plt.subplots(1, count, figsize=(count * size[0], size[1]), layout="constrained", squeeze=False)
         given = list(made[0])
-    if len(given) != count or not all(hasattr(one, "plot") for one in given):
+    if len(given) != count or not all(hasattr(one, "transAxes") for one in given):
         wanted = "axes of matplotlib" if count == 1 else f"{count} axes of matplotlib"
         raise ValueError(f"ax must be {wanted}, got {type(ax).__name__}")
     return given[0] if count == 1 else given

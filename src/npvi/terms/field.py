@@ -62,7 +62,8 @@ class FieldPart:
         sd = np.std(first, axis=0)
         extent = np.ptp(first, axis=0)
         if not (extent > 0.0).any():
-            raise ValueError(f"{self.name}: all rows are at one place: there is nothing that a field could tell")
+            cell = "" if field.cell is None else f", in cells of {field.cell:g} (cell)"
+            raise ValueError(f"{self.name}: all rows are at one place{cell}: there is nothing that a field could tell")
         if self._in_time:
             self._origin = float(X[: setting.rows, self.d].min())
         self._one_each = isinstance(field.range, str) and field.range == "each"

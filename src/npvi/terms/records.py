@@ -30,6 +30,9 @@ class _Levels:
 
     column: str
 
+    def __post_init__(self) -> None:
+        _check_text(self.column, f"{type(self).__name__}: column", "a name")
+
 
 class AR1(_Levels):
     """``by=npvi.AR1("year")``: a field of its own at each time, correlated with the one before; ``rho`` is learned.
@@ -111,10 +114,12 @@ class Group(Term):
         self, *columns: str, slope: str | Sequence[str] | None = None, intercept: bool = True, sd: Any = None
     ) -> None:
         _check_columns(columns, "Group")
+        if not isinstance(slope, str | list | tuple | None):
+            raise ValueError(f"Group: slope must be a column, or a list of them; got {slope!r:.60}")
         slopes = () if slope is None else (slope,) if isinstance(slope, str) else tuple(slope)
         for one in slopes:
             _check_text(one, "Group: slope", "a column")
-        check_flag(intercept, "Group: intercept")
+        intercept = check_flag(intercept, "Group: intercept")
         if not (slopes or intercept):
             raise ValueError("Group: without an intercept there must be a slope: give slope=, or intercept=True")
         for name, value in (("columns", columns), ("slope", slopes), ("intercept", intercept), ("sd", sd)):

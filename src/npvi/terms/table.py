@@ -39,7 +39,10 @@ def as_frame(X: Any, name: str = "X") -> pd.DataFrame:
         if len(twice):
             raise ValueError(f"{name} has two columns named {twice[0]!r}: rename one")
     else:
-        values = np.asarray(X)
+        try:
+            values = np.asarray(X)
+        except ValueError as error:  # lists of different lengths
+            raise ValueError(f"{name} must be a table with named columns, or an array: {error}") from None
         if values.ndim != 2:
             raise ValueError(f"{name} must be a table with named columns, or an array of two dimensions; got {X!r:.60}")
         frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])

@@ -193,8 +193,8 @@ class LowRank:
 
     def _not_positive_definite(self, n: int) -> NotPositiveDefiniteError:
         return NotPositiveDefiniteError(
-            f"a low-rank prior needs a nugget: without one {n} of {len(self.X)} points have no variance of their own "
-            f"beside the inducing points (the nugget is {self.nugget:.3g}). Give one, for example "
+            f"a low-rank prior needs a nugget: {n} of {len(self.X)} points have no variance of their own beside what "
+            f"the inducing points say (the nugget is {self.nugget:.3g}). Give a larger one, for example "
             f"nugget={1e-4 * (float(self.marginal_variance.max()) or 1.0):.3g}"
         )
 

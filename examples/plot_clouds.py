@@ -23,9 +23,11 @@ if os.environ.get("NPVI_DATA"):
     truth = xr.DataArray(pd.Series(modis.y, cells).unstack(), name="degrees")[::step, ::step]
 else:
     lat, lon = np.linspace(34, 37, 30 if small else 150), np.linspace(-96, -91, 50 if small else 250)
-    waves = np.random.default_rng(1).normal(size=(60, 3)) * [6.0, 6.0, 9.0]
-    hills = sum(np.cos(a * lon + b * lat[:, None] + c) / (4 + abs(a) + abs(b)) for a, b, c in waves)
-    truth = xr.DataArray(45 + 4 * hills, {"lat": lat, "lon": lon}, name="degrees")
+    rng = np.random.default_rng(1)  # waves of all lengths, as in a rough surface; and noise
+    waves = rng.normal(size=(400, 3)) * 2.5 / np.sqrt(rng.chisquare(2, size=(400, 1)) / 2)
+    noise = 2.5 * rng.normal(size=(len(lat), len(lon)))
+    hills = sum((np.cos(a * lon + b * lat[:, None] + 9 * c) for a, b, c in waves), noise)
+    truth = xr.DataArray(45 + 0.2 * hills, {"lat": lat, "lon": lon}, name="degrees")
 
 # %%
 # Clouds of all sizes over a third of the land.
@@ -36,7 +38,7 @@ seen = truth.where(thickness < np.quantile(thickness, 0.67))
 
 # %%
 found = npvi.fill(seen)
-hidden = found["filled"].to_numpy() & np.isfinite(truth.to_numpy())
+hidden = (found["filled"] & truth.notnull()).to_numpy()
 error = (found["degrees"] - truth).to_numpy()[hidden]
 inside = ((found["q5"] <= truth) & (truth <= found["q95"])).to_numpy()[hidden].mean()
 
@@ -53,6 +55,5 @@ doubt = axes[1, 1].pcolormesh(truth["lon"], truth["lat"], found["std"].where(fou
 axes[1, 1].set_title("Doubt where it is filled in", loc="left", fontweight="bold", fontsize=10)
 figure.colorbar(shown, ax=axes[0, 1], label="degrees Celsius", extend="both")
 figure.colorbar(doubt, ax=axes[1, 1], label="standard deviation, degrees")
-for axis in axes.flat:
-    axis.set(xticks=[], yticks=[], aspect=1.2)
+plt.setp(axes, xticks=[], yticks=[], aspect=1.2)
 plt.show()

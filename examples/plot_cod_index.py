@@ -52,7 +52,7 @@ density = np.exp(found.latent_mean).reshape(len(years), -1)
 colours = {"cmap": "viridis", "norm": LogNorm(*np.quantile(density, [0.3, 0.99]))}
 for place, year in enumerate(np.linspace(0, len(years) - 1, 4).astype(int)):
     axis = figure.add_subplot(grid[1, place])
-    drawn = axis.scatter(cells["X"], cells["Y"], c=density[year], s=60 if small else 4, marker="s", lw=0, **colours)
+    drawn = axis.scatter(cells["X"], cells["Y"], c=density[year], s=60 if small else 8, marker="s", lw=0, **colours)
     axis.set(title=years[year], aspect="equal")
     axis.axis("off")
 figure.colorbar(drawn, ax=figure.axes[1:], label="kg per km²", shrink=0.8, extend="both", format="{x:g}")

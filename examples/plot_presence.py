@@ -42,7 +42,7 @@ figure, axes = plt.subplots(1, 3, figsize=(14, 5.2), layout="constrained", width
 lower, upper = (1.0 / (1.0 + np.exp(-end)) for end in found.latent_interval(0.9))
 maps = [("chance of a catch", found.mean, "viridis"), ("width of its 90 % interval", upper - lower, "magma")]
 for axis, (words, values, colours) in zip(axes[:2], maps, strict=True):
-    shown = axis.scatter(cells["X"], cells["Y"], c=values, s=60 if small else 8, marker="s", cmap=colours, lw=0, vmin=0)
+    shown = axis.scatter(cells["X"], cells["Y"], c=values, s=60 if small else 9, marker="s", cmap=colours, lw=0, vmin=0)
     figure.colorbar(shown, ax=axis, location="bottom", label=words, shrink=0.7)
     axis.set_aspect("equal")
     axis.axis("off")

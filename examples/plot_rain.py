@@ -21,7 +21,7 @@ if os.environ.get("NPVI_DATA"):
 else:
     rng = np.random.default_rng(0)
     X = rng.uniform(0, [15, 8], size=(6000, 2))
-    noise = np.where(X[:, 0] < 5.0 + np.sin(X[:, 1]), 0.5, 0.06)
+    noise = 0.06 + 0.28 / (1.0 + np.exp(3.0 * (X[:, 0] - 5.0 - np.sin(X[:, 1]))))
     rain = np.exp(1.0 + 0.6 * np.sin(0.9 * X[:, 0]) * np.cos(0.7 * X[:, 1]) + noise * rng.standard_normal(len(X)))
 X, rain = (X[::6], rain[::6]) if small else (X, rain)
 test = np.arange(len(X)) % 5 == 0

@@ -88,6 +88,11 @@ class FieldPart:
         position = np.argsort(self.graph.order)
         self._rows = Rows(len(places), position[at.ravel()], self._weight)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The coordinates."""
+        return self._term.columns
+
     # -- columns ------------------------------------------------------------------------------------------------------
 
     @property

@@ -132,6 +132,11 @@ class SmoothPart:
         wide[np.arange(len(A)), at] = A
         return wide.reshape(len(A), -1)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The covariates."""
+        return self._term.columns
+
     # -- as a model of a part -----------------------------------------------------------------------------------------
 
     @property

@@ -419,7 +419,8 @@ def _predicted(
     if offset is not None:
         mean = mean + offset
     variance = np.maximum(variance, 0.0)
-    _warn_about_tails(fitted.likelihood, variance)
+    if terms is None:
+        _warn_about_tails(fitted.likelihood, variance)
 
     def together() -> Any:
         """All rows as one."""

@@ -54,6 +54,7 @@ _BATTERIES = (
     "coverage",
     "exact_bayes",
     "components",
+    "tiles",
 )
 #: by name only too, since networks take long to train, or a GPU
 _NETWORKS = ("npvi_nn", "device")

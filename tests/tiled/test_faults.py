@@ -251,3 +251,12 @@ def test_a_full_disk_is_said(files, tmp_path, monkeypatch):
         tiled(tmp_path / "store").fit(files, **FIT)
     monkeypatch.undo()
     assert tiled(tmp_path / "store").fit(files, **FIT).certificate_["certified"]
+
+
+def test_a_run_that_was_stopped_while_it_tidied_up_is_tidied_up_after(copied, model, files):
+    undisturbed = content(model.store)
+    (copied / "rounds").mkdir()
+    for name in ("rounds/at", "levels", "tiles/00001/fit"):
+        Store(copied).write(name, {"left": "over"})
+    tiled(copied).fit(files, **FIT)
+    assert content(copied) == undisturbed

@@ -61,6 +61,7 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, runner: Runner) -> No
         _agree_on(job, plan)
         if store.has_json(MANIFEST):
             store.manifest()
+            _clean(job)  # where the last run was stopped just then
             return
         job = job_at(str(store.folder))
         stages = _Stages(job, runner)
@@ -362,6 +363,12 @@ def _finish(stages: _Stages) -> None:
     }
     files = ["layout", *(job.tile(t, name) for t in _tiles(job) for name in ("rows", "posterior"))]
     store.finish(about, files)
+    _clean(job)
+
+
+def _clean(job: Job) -> None:
+    """Remove what a finished model doesn't need."""
+    store = job.store
     for t in _tiles(job):
         for path in store.path(job.tile(t, "rows")).parent.glob("*.npvi"):
             if path.stem not in ("rows", "posterior"):

@@ -42,6 +42,8 @@ __all__ = ["TiledRegressor"]
 _BYTES, _BASE = 3000.0, 0.9e9
 #: share of rows that a tile sees and doesn't own, about; rows of a tile, at least and at most
 _AROUND, _TILE = 1.6, (2_000, 250_000)
+#: of a worker's memory, what it may take before Dask pauses it, and a little less
+_UNPAUSED = 0.75
 #: rows that tell the scales of covariates where nothing is learned
 _AS_GIVEN = 2**14
 _UNITS = ("", "K", "M", "G", "T")
@@ -414,10 +416,11 @@ class TiledRegressor(NamedParts, BaseEstimator):
             return check_count(self.tile_rows, "tile_rows", 100)
         # on a cluster every worker has the memory, for as many tasks as it has threads
         sharing = runner.width if not isinstance(runner, OnDask) else max(runner.client.nthreads().values(), default=1)
-        room = (_bytes(self.memory) - _BASE) / sharing
+        share = _UNPAUSED if isinstance(runner, OnDask) else 1.0
+        room = (share * _bytes(self.memory) - _BASE) / sharing
         rows = int(room / _BYTES / _AROUND)
         if rows < _TILE[0]:
-            needed = (_BASE + sharing * _TILE[0] * _BYTES * _AROUND) / 1e9
+            needed = (_BASE + sharing * _TILE[0] * _BYTES * _AROUND) / share / 1e9
             raise ValueError(
                 f"memory={self.memory!r} isn't enough for {sharing} tiles of {_TILE[0]:,} rows at a time: at least "
                 f"{needed:.1f}GB are needed, or a smaller n_jobs"

@@ -412,12 +412,15 @@ def test_warnings(fitted):
         npvi.GPRegressor("poisson", terms=[npvi.Linear("forest", "twice")], learn=False).fit(numbered, "count")
 
 
+@pytest.mark.filterwarnings("ignore:.*every row has a level of its own")
 def test_settings_of_the_wrong_kind_are_named():
     X, y = np.random.default_rng(0).uniform(size=(30, 2)), np.arange(30.0)
     with pytest.raises(ValueError, match="slope must be a column"):
         npvi.Group("a", slope=1e300)
     with pytest.raises(ValueError, match="AR1: column must be"):
         npvi.AR1(float("nan"))
+    with pytest.raises(ValueError, match=r"no factor: weights \(sample_weight\)"):
+        npvi.GPRegressor(terms=[npvi.Smooth("x0"), npvi.Group("x1")]).fit(X, y, np.full(30, 1e30))
     model = npvi.GPRegressor(terms=[npvi.Linear("x0")]).fit(X, y)
     with pytest.raises(ValueError, match="terms must be terms of the model"):
         model.predict_dist(X, terms=10**30)

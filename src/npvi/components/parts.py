@@ -31,6 +31,7 @@ from npvi.components.dense import Dense
 from npvi.components.group import BlockFactor, Group
 from npvi.components.process import Process, SolverLog
 from npvi.linalg import DenseFactor, conjugate_gradients, dense_factor, inverse_root, solve_columns
+from npvi.priors import NotPositiveDefiniteError
 
 __all__ = ["LogDeterminant", "Moments", "Parts", "PartsPrecision", "Variances"]
 
@@ -243,6 +244,11 @@ class PartsPrecision:
         """x with ‖Λ x − rhs‖ ≤ tolerance·‖rhs‖, or as near as rounding lets it; rhs (size,) or many (size, R)."""
         tolerance = self.tolerance if tolerance is None else tolerance
         if self.is_dense:
+            if self._dense is None:  # as the first of all systems may turn out
+                raise NotPositiveDefiniteError(
+                    "the precision of all terms together has no factor: weights (sample_weight) or parameters of the "
+                    "likelihood are too far from those of the terms: make them more alike"
+                )
             return self._dense.solve(rhs)
         if rhs.ndim == 2:
             return _solved(self.matvec, rhs, self.precondition, tolerance)

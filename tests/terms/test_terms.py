@@ -118,6 +118,17 @@ def test_warblers_by_observers():
     assert abs(model.summary()["value"]["1|obs__sd"] ** 2 - 3.0363) < 1.131
 
 
+@needs_data
+def test_prevalence_of_loa_loa():
+    """The variance of a field of known range, which spaMM's dense Laplace approximation has as 1.515."""
+    table = pd.read_csv(FOLDER / "loaloa.csv")
+    field = npvi.Field("longitude", "latitude", kernel="matern12", range=npvi.fixed(1.4), n_neighbors=200)
+    linear = npvi.Linear("elev1", "elev2", "elev3", "elev4", "maxNDVI1", "seNDVI")
+    model = npvi.GPRegressor("binomial", terms=[field, linear], **PLAIN)
+    model.fit(table, "npos", trials=table["ntot"])
+    assert model.summary()["value"]["gp(longitude, latitude)__sd"] ** 2 == pytest.approx(1.515, rel=0.01)
+
+
 # -- what is said -----------------------------------------------------------------------------------------------------
 
 

@@ -56,8 +56,8 @@ _BATTERIES = (
     "components",
     "tiles",
 )
-#: by name only too, since networks take long to train, or a GPU
-_NETWORKS = ("npvi_nn", "device")
+#: by name only too, since networks take long to train, a peer long to fit, or a GPU is needed
+_NETWORKS = ("npvi_nn", "device", "grouped")
 
 
 def _help() -> str:

@@ -433,6 +433,9 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "half_normal": {"scale": 1.0},
     "Offset": {"expression": "x1"},
     "Varying": {"column": "x0", "over": lambda: npvi.Field("x0", "x1")},
+    "AR1": {"column": "x0"},
+    "RandomWalk": {"column": "x0"},
+    "plot.terms": {"model": lambda: _with_terms(), "parts": lambda: ["s(x0)"]},
     "plot.calibration": {"found": lambda: _diagnosis()},
     "plot.residuals": {"found": lambda: _diagnosis()},
     "suggest": {"table": lambda: _table(), "target": "n"},
@@ -491,6 +494,13 @@ def _squares() -> Any:
     from shapely.geometry import box
 
     return geopandas.GeoDataFrame(geometry=[box(0.1, 0.1, 0.9, 0.9)], crs="EPSG:32633")
+
+
+@functools.cache
+def _with_terms() -> Any:
+    table = pd.DataFrame(data()["X"], columns=["x0", "x1"])
+    model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5), npvi.Linear("x1")], learn=False, hyper="plug-in")
+    return model.fit(table, data()["y"])
 
 
 @functools.cache

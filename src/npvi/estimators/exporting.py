@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.checks import check_count, generator
-from npvi.estimators.leaving_out import training_responses
 from npvi.likelihoods import Likelihood
 from npvi.model import Fitted, in_rows
 from npvi.runtime.extras import needed
@@ -58,7 +57,7 @@ def to_arviz(model: Any, draws: int = 1000, seed: Any = None) -> Any:
     if draws * n > _MOST:
         raise ValueError(f"draws must be at most {_MOST // n:,} of {n:,} rows, which are held in memory; got {draws:,}")
     rng = generator(seed)
-    y, parts = training_responses(model), []
+    y, parts = in_rows(fitted, fitted.data.y), []
     shares = fitted.shares()
     for one, count in zip((one for one, _ in shares), _dealt([share for _, share in shares], draws)):
         if count:

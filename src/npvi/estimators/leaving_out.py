@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.estimators.varying_noise import VaryingNoiseRegressor
-from npvi.model import Fitted, in_rows, latent_left_out
-from npvi.predictive import MixturePredictive, Predictive, VaryingNoisePredictive
+from npvi.model import Fitted, in_rows, latent_left_out, left_out_by
+from npvi.predictive import MixturePredictive, VaryingNoisePredictive
 
 __all__ = ["left_out", "training_responses"]
 
@@ -50,13 +50,7 @@ def left_out(model: Any, rows: Any = None) -> Any:
     fitted = getattr(model, "model_", model).fitted_
     if fitted.several:
         raise ValueError("rows are left out of models of numbers and of two labels; this one has several functions")
-    parts = [(_alone(one, some), share) for one, share in fitted.shares()]
-    return parts[0][0] if len(parts) == 1 else MixturePredictive([one for one, _ in parts], [w for _, w in parts])
-
-
-def _alone(fitted: Fitted, rows: Any) -> Predictive:
-    row = {name: in_rows(fitted, values)[rows] for name, values in fitted.data.row.items()}
-    return Predictive(fitted.model.likelihood, *_latent(fitted, rows), row)
+    return left_out_by(fitted, some)
 
 
 def _latent(fitted: Fitted, rows: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -15,7 +15,17 @@ from npvi.estimators.base import BaseGP
 from npvi.estimators.predicting import PredictsNumbers, per_row, warn_forgotten
 from npvi.inference import Data
 from npvi.likelihoods import Likelihood, as_likelihood
-from npvi.model import FittedTerms, TermsSpec, columns_of, fit_terms, predict_terms, update_terms, warn_about_sums
+from npvi.model import (
+    FittedTerms,
+    TermsSpec,
+    columns_of,
+    fit_terms,
+    in_rows,
+    left_out_by,
+    predict_terms,
+    update_terms,
+    warn_about_sums,
+)
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered
 from npvi.runtime.parallel import threads
@@ -329,10 +339,9 @@ class WithTerms(PredictsNumbers, BaseGP):
         array of shape (N,)
         """
         check_is_fitted(self, "posterior_")
-        from npvi.estimators.leaving_out import left_out, training_responses  # which stand on estimators
-
+        fitted = self.fitted_
         with threads(self.n_jobs):
-            return np.asarray(left_out(self).log_prob(training_responses(self)))
+            return np.asarray(left_out_by(fitted).log_prob(in_rows(fitted, fitted.data.y)))
 
 
 def _data(likelihood: Likelihood, y: NDArray, row: dict[str, Any], weight: NDArray[np.float64] | None) -> Data:

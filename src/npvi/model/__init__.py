@@ -3,7 +3,7 @@
 from npvi.model.fitted import Fitted, Hyper, Interrupted, warn_about_sums
 from npvi.model.fitting import fit
 from npvi.model.inferring import ScaleWarning
-from npvi.model.leaving_out import in_rows, latent_left_out
+from npvi.model.leaving_out import in_rows, latent_left_out, left_out_by
 from npvi.model.linear_part import LinearPart
 from npvi.model.linear_part import columns_of as coordinate_columns
 from npvi.model.predicting import Latent, latent_at, predict, predict_alone
@@ -39,6 +39,7 @@ __all__ = [
     "in_rows",
     "latent_at",
     "latent_left_out",
+    "left_out_by",
     "named_columns",
     "plain_parts",
     "predict",

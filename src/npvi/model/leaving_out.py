@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from npvi.inference.cavity import without_own
 from npvi.model.fitted import Fitted
 from npvi.model.summed import FittedTerms
+from npvi.predictive import MixturePredictive, Predictive
 
-__all__ = ["in_rows", "latent_left_out"]
+__all__ = ["in_rows", "latent_left_out", "left_out_by"]
 
 Vector = NDArray[np.float64]
 
@@ -38,6 +39,18 @@ def latent_left_out(fitted: Fitted | FittedTerms) -> tuple[Vector, Vector]:
     own = (posterior.mean, fitted.marginal_variance, posterior.site_precision)
     mean, variance = without_own(fitted.data, *own, least)
     return in_rows(fitted, mean), in_rows(fitted, variance)
+
+
+def left_out_by(fitted: Fitted | FittedTerms, rows: Any = slice(None)) -> Predictive | MixturePredictive:
+    """How the response of each training row is distributed given all others, by all models that have a say."""
+    parts = [(_alone(one, rows), share) for one, share in fitted.shares()]
+    return parts[0][0] if len(parts) == 1 else MixturePredictive([one for one, _ in parts], [w for _, w in parts])
+
+
+def _alone(fitted: Fitted | FittedTerms, rows: Any) -> Predictive:
+    row = {name: in_rows(fitted, values)[rows] for name, values in fitted.data.row.items()}
+    mean, variance = latent_left_out(fitted)
+    return Predictive(fitted.model.likelihood, mean[rows], variance[rows], row)
 
 
 def in_rows(fitted: Fitted | FittedTerms, values: NDArray[Any]) -> NDArray[Any]:

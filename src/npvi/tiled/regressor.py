@@ -257,7 +257,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         then numbers, or names of columns.
         """
         if is_lazy(X):
-            return predicted(str(Store(self.store).folder.absolute()), X, exposure, trials)
+            return predicted(type(self).load, str(Store(self.store).folder.absolute()), X, exposure, trials)
         dist = self.predict_dist(X, exposure, trials)
         return (dist.mean, dist.std) if check_flag(return_std, "return_std") else dist.mean
 

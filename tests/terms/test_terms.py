@@ -384,6 +384,17 @@ def test_a_field_may_be_constant_in_cells():
     np.testing.assert_allclose(in_cells.fit(t, "count").predict(t), expected, rtol=1e-8)
 
 
+def test_models_beside_the_best_one_have_no_wild_variances():
+    """Where responses grow like exp η, means would be theirs alone."""
+    model = npvi.GPRegressor("poisson", formula="count ~ s(depth) + (1|site) + gp(x, y)", hyper="integrate")
+    shares = model.fit(survey(30)).fitted_.shares()
+    assert len(shares) > 1
+    best = model.fitted_.values
+    for name in ("gp(x, y)__sd", "1|site__sd", "s(depth)__sd"):
+        largest = max(node.values[name] for node, _ in shares)
+        assert largest**2 <= best[name] ** 2 + 1.0 + 1e-9
+
+
 def test_means_made_by_tails_are_said_to_be(fitted):
     model, t = fitted
     far = t.head(3).assign(depth=1e4)

@@ -326,7 +326,7 @@ def _settled(fitted: FittedTerms, objective: PartsObjective) -> FittedTerms:
     elif spec.hyper == "auto" and not (exact and len(fitted.data.y) <= _ROWS and len(space) <= _MOST_NUMBERS):
         why = f"more than {_ROWS} rows, or many levels and places; hyper='integrate' does it all the same"
     if not why:
-        highest = np.full(len(space), np.inf)
+        highest = _highest(space, fitted.likelihood)
         try:
             found = integrate(objective, _Given(fitted.values), space, [], len(fitted.data.y), highest)  # type: ignore[arg-type]
         except np.linalg.LinAlgError:
@@ -435,16 +435,29 @@ def _predicted(
     return Predictive(fitted.likelihood, mean, variance, row, joint, 0.0, _reach(fitted, table, terms))
 
 
-def _warn_about_tails(likelihood: Likelihood, variance: Vector) -> None:
-    """Warn where means are made by what is hardly possible: of responses that grow like exp η, exp(m + v/2)."""
-    unsure = np.flatnonzero(variance > _UNSURE)
-    if not len(unsure):
-        return
+def _highest(space: SearchSpace, likelihood: Likelihood) -> Vector:
+    """Of the z of nodes: where responses grow like exp η, a part's variance is no more than 1 above the best one, as in
+    models of one surface; larger ones would make means as large as you please, though hardly anybody expects them."""
+    z = space.vector()
+    if not _grows_like_exp(likelihood):
+        return np.full(len(z), np.inf)
+    of_parts = np.array([c.name.endswith("__sd") for c in space.coordinates], dtype=bool)
+    return np.where(of_parts, 0.5 * np.log(np.exp(2.0 * z) + 1.0), np.inf)
+
+
+def _grows_like_exp(likelihood: Likelihood) -> bool:
+    """Whether the mean of a response does, far up."""
     try:
         low, high = np.log(np.maximum(conditional_moments(likelihood, np.array([10.0, 20.0]), {})[0], 1e-300))
     except NotImplementedError:  # a user's own class without moments
-        return
-    if high - low >= _STEEP:
+        return False
+    return bool(high - low >= _STEEP)
+
+
+def _warn_about_tails(likelihood: Likelihood, variance: Vector) -> None:
+    """Warn where means are made by what is hardly possible: of responses that grow like exp η, exp(m + v/2)."""
+    unsure = np.flatnonzero(variance > _UNSURE)
+    if len(unsure) and _grows_like_exp(likelihood):
         warn(
             f"the predictor's standard deviation is above {np.sqrt(_UNSURE):g} in {len(unsure)} of {len(variance)} "
             f"{rows_text(unsure)}, far from all data: means of the response there are made by what is hardly possible, "

@@ -42,6 +42,20 @@ def interrupted_at(stage, times):
     return progress.reporting(report)
 
 
+@pytest.mark.parametrize("method", ["full", "npvi"])
+def test_a_row_alone_is_what_it_is_among_others(method):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0.0, 10.0, size=(900, 2))  # more than are done densely
+    y = rng.poisson(np.exp(np.sin(X[:, 0]))).astype(float)
+    spec = counts(method=method)
+    fitted = fit(spec, X, spec.data(y, {}))
+    together = predict(fitted, NEW)
+    for i in range(len(NEW)):
+        alone = predict(fitted, NEW[i : i + 1])
+        assert alone.latent_mean[0] == pytest.approx(together.latent_mean[i], rel=1e-12)
+        assert alone.latent_var[0] == pytest.approx(together.latent_var[i], rel=1e-12)
+
+
 def test_fit_update_and_predict_are_what_the_estimator_does():
     spec = counts()
     fitted = fit(spec, X[:120], spec.data(Y[:120], {}))

@@ -15,8 +15,8 @@ from npvi.runtime.parallel import over_chunks
 
 __all__ = ["PrecisionPosterior"]
 
-#: share of a standard deviation from which on what an ancestor knows is passed on to its own parents
-_PASSED_ON = 0.003
+#: share of a row's standard deviation from which on what an ancestor knows of it is passed on to its own parents
+_PASSED_ON = 0.001
 #: rows that are handled together: neighbours have most of their ancestors in common
 _TOGETHER = 16
 #: rows that are worth a thread
@@ -154,7 +154,10 @@ class PrecisionPosterior:
 @compiled
 def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, out, place):
     """‖U⁻¹b‖² for rows b, some at a time: from the last position down, each point passes on to its parents. Returns how
-    many edges that took. `place` is all −1, and is left so."""
+    many edges that took. `place` is all −1, and is left so.
+
+    What is passed on of a row is decided by that row alone, so that its variance is the same to the last bit whatever
+    other rows are asked for with it."""
     gone_through = 0
     K = parents.shape[1]
     room = 512
@@ -164,7 +167,8 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
     y, total = np.empty(_TOGETHER), np.empty(_TOGETHER)
     for first in range(start, stop, _TOGETHER):
         last = min(first + _TOGETHER, stop)
-        for r in range(_TOGETHER):
+        width = last - first
+        for r in range(width):
             total[r] = 0.0
         size, used, n_free = np.int64(0), np.int64(0), np.int64(0)  # plain zeros would compile `_push` for 0 by itself
         for i in range(first, last):
@@ -176,7 +180,7 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
                         values, free, heap = _grown(values, free, heap, room)
                     place[j] = used
                     used += 1
-                    for r in range(_TOGETHER):
+                    for r in range(width):
                         values[place[j], r] = 0.0
                     size = _push(heap, size, j)
                 values[place[j], i - first] += weights[i, s]
@@ -186,11 +190,14 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
             at = place[i]
             place[i] = -1
             matters = False
-            for r in range(_TOGETHER):
+            for r in range(width):
                 y[r] = values[at, r] / diagonal[i]
                 square = y[r] * y[r]
                 total[r] += square
-                matters |= square > _PASSED_ON**2 * total[r]
+                if square > _PASSED_ON**2 * total[r]:
+                    matters = True
+                else:
+                    y[r] = 0.0
             free[n_free] = at
             n_free += 1
             if not matters:
@@ -212,11 +219,11 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
                         to = used
                         used += 1
                     place[j] = to
-                    for r in range(_TOGETHER):
+                    for r in range(width):
                         values[to, r] = 0.0
                     size = _push(heap, size, j)
                 edge = edges[i, s]
-                for r in range(_TOGETHER):
+                for r in range(width):
                     values[to, r] -= edge * y[r]
         for i in range(first, last):
             out[i] = total[i - first]

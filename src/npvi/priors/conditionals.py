@@ -55,15 +55,13 @@ def conditionals(
     """
     m, K = neighbors.shape
     visit = np.arange(m, dtype=np.int32) if visit is None else visit
-    same = X is Z
-    X, padding = prepare(kernel, X, neighbors)
-    Z = X if same else prepare(kernel, Z, neighbors)[0]
+    unit, padding = prepare(kernel, X, neighbors)
     formula = formula_of(kernel)
     scale = float(kernel.variance) if formula != NO_FORMULA else 1.0  # type: ignore[attr-defined]
     weights, variance = np.zeros((m, K)), np.zeros(m)
     for rows in chunks(kernel, visit, K):
-        blocks = _NO_BLOCKS if formula != NO_FORMULA else _blocks(kernel, rows, neighbors, padding, X, Z)
-        arguments = (rows, neighbors, padding, X, Z, formula, scale, blocks, nugget, *noisier, weights, variance)
+        blocks = _NO_BLOCKS if formula != NO_FORMULA else _blocks(kernel, rows, neighbors, padding, X, Z, unit)
+        arguments = (rows, neighbors, padding, X, Z, unit, formula, scale, blocks, nugget, *noisier, weights, variance)
         over_chunks(_condition, _n_groups(rows), *arguments, grain=grain(_n_groups(rows), K))
     return weights, variance
 
@@ -92,10 +90,12 @@ def _n_groups(rows: NDArray[np.int32]) -> int:
 def prepare(
     kernel: Kernel, X: NDArray[np.float64], neighbors: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Points as the loops below want them, scaled if distances are all that counts, and how many places of each row
-    have no neighbour."""
-    padding = np.count_nonzero(neighbors < 0, axis=1)
-    return (X / np.asarray(kernel.length_scale) if isinstance(kernel, Stationary) else X), padding
+    """The units that the loops below take each input in, length scales if distances are all that counts, and how many
+    places of each row have no neighbour."""
+    unit = np.ones(X.shape[1])
+    if isinstance(kernel, Stationary):
+        unit *= kernel.length_scale
+    return unit, np.count_nonzero(neighbors < 0, axis=1)
 
 
 def _blocks(
@@ -105,21 +105,22 @@ def _blocks(
     padding: NDArray[np.int64],
     X: NDArray[np.float64],
     Z: NDArray[np.float64],
+    unit: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """The groups of `rows`, without a nugget: (groups, pairs, LANES)."""
     shape = (_n_groups(rows), n_pairs(neighbors.shape[1]), LANES)
     if isinstance(kernel, Stationary):
         distances = np.empty(shape)
-        over_chunks(_list_distances, shape[0], rows, neighbors, padding, X, Z, distances, grain=16)
+        over_chunks(_list_distances, shape[0], rows, neighbors, padding, X, Z, unit, distances, grain=16)
         return evaluate_distances(kernel, distances.reshape(-1)).reshape(shape)
     left, right = (np.empty((int(np.prod(shape)), X.shape[1])) for _ in range(2))
-    over_chunks(list_pairs, shape[0], rows, neighbors, padding, X, Z, left, right, grain=16)
+    over_chunks(list_pairs, shape[0], rows, neighbors, padding, X, Z, unit, left, right, grain=16)
     return evaluate(kernel, left, right).reshape(shape)
 
 
 @inner
-def gather(group, rows, neighbors, padding, X, Z, points):
-    """The points of a group, (K+1)·d coordinates for each lane; padding lies where z does."""
+def gather(group, rows, neighbors, padding, X, Z, unit, points):
+    """The points of a group in their units, (K+1)·d coordinates for each lane; padding lies where z does."""
     K = neighbors.shape[1]
     d = X.shape[1]
     for lane in range(LANES):
@@ -128,6 +129,9 @@ def gather(group, rows, neighbors, padding, X, Z, points):
         for i in range(K + 1):
             for c in range(d):
                 points[i * d + c, lane] = X[neighbors[z, i - missing], c] if missing <= i < K else Z[z, c]
+    for at in range((K + 1) * d):  # only here: to divide all of X is more than a single prediction takes
+        for lane in range(LANES):
+            points[at, lane] /= unit[at % d]
 
 
 @inner
@@ -149,25 +153,25 @@ def finish(A, n, lane, missing, nugget):
 
 
 @compiled
-def _list_distances(start, stop, rows, neighbors, padding, X, Z, distances):
+def _list_distances(start, stop, rows, neighbors, padding, X, Z, unit, distances):
     """Squared distances for every entry of the groups."""
     d = X.shape[1]
     points = np.empty(((neighbors.shape[1] + 1) * d, LANES))
     for group in range(start, stop):
-        gather(group, rows, neighbors, padding, X, Z, points)
+        gather(group, rows, neighbors, padding, X, Z, unit, points)
         for i in range(neighbors.shape[1] + 1):
             list_squares(points, i, d, distances[group], i * (i + 1) // 2)  # type: ignore[call-arg]
 
 
 @compiled
-def list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
+def list_pairs(start, stop, rows, neighbors, padding, X, Z, unit, left, right):
     """The two points of every entry of the groups."""
     K = neighbors.shape[1]
     d = X.shape[1]
     points = np.empty(((K + 1) * d, LANES))
     at = start * (K + 1) * (K + 2) // 2 * LANES
     for group in range(start, stop):
-        gather(group, rows, neighbors, padding, X, Z, points)
+        gather(group, rows, neighbors, padding, X, Z, unit, points)
         for i in range(K + 1):
             for j in range(i + 1):
                 for lane in range(LANES):
@@ -179,7 +183,22 @@ def list_pairs(start, stop, rows, neighbors, padding, X, Z, left, right):
 
 @compiled
 def _condition(
-    start, stop, rows, neighbors, padding, X, Z, formula, scale, blocks, nugget, n_noisier, more, weights, variance
+    start,
+    stop,
+    rows,
+    neighbors,
+    padding,
+    X,
+    Z,
+    unit,
+    formula,
+    scale,
+    blocks,
+    nugget,
+    n_noisier,
+    more,
+    weights,
+    variance,
 ):
     K = neighbors.shape[1]
     d = X.shape[1]
@@ -193,7 +212,7 @@ def _condition(
         if len(blocks):
             A = blocks[group]
         else:
-            gather(group, rows, neighbors, padding, X, Z, points)
+            gather(group, rows, neighbors, padding, X, Z, unit, points)
             fill(points, d, formula, scale, squares, A, no_slopes)
         for lane in range(LANES):
             z = rows[min(group * LANES + lane, len(rows) - 1)]

@@ -116,9 +116,9 @@ def _by_formula(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]
     block itself without its nugget, of which (block) u = d e_last is known."""
     kernel, parents = prior.kernel, prior.graph.parents
     assert isinstance(kernel, Stationary)
-    scaled, padding = prepare(kernel, prior.X, parents)
+    unit, padding = prepare(kernel, prior.X, parents)
     given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, *sensitivity)
-    arguments = (visit, parents, padding, scaled, formula_of(kernel), float(kernel.variance), *given)
+    arguments = (visit, parents, padding, prior.X, unit, formula_of(kernel), float(kernel.variance), *given)
     groups = -(-len(visit) // LANES)
     found = over_chunks(_along, groups, *arguments, grain=grain(groups, prior.graph.n_neighbors))
     traces, by_input = (sum(parts) for parts in zip(*found))
@@ -134,6 +134,7 @@ def _by_pairs(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) 
     """Σ G ∂Σ/∂θ by differentiating the kernel at pairs of points."""
     kernel, X, parents, K = prior.kernel, prior.X, prior.graph.parents, prior.graph.n_neighbors
     padding = prepare(kernel, X, parents)[1]
+    plain = np.ones(X.shape[1])
     pairs = n_pairs(K)
     leaves, structure = jax.tree.flatten(kernel)
     totals = [np.zeros(np.shape(leaf)) for leaf in leaves]
@@ -145,7 +146,7 @@ def _by_pairs(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]) 
         # every chunk has the size of the first, so that one compilation serves; what is beyond `size` has weight 0
         full = full or size
         points = [np.zeros((full, X.shape[1])) for _ in range(2)]
-        over_chunks(list_pairs, groups, some, parents, padding, X, X, *points, grain=16)
+        over_chunks(list_pairs, groups, some, parents, padding, X, X, plain, *points, grain=16)
         values = evaluate(kernel, points[0][:size], points[1][:size]).reshape(groups, pairs, LANES)
         if isinstance(kernel, Stationary):  # the root of a distance has no derivative at 0, and shouldn't need one
             same = np.all(points[0] == points[1], axis=1)
@@ -227,17 +228,17 @@ def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, 
 
 
 @compiled
-def _along(start, stop, rows, parents, padding, scaled, formula, scale, nugget, b, d, in_weights, in_variance):
+def _along(start, stop, rows, parents, padding, X, unit, formula, scale, nugget, b, d, in_weights, in_variance):
     """tr G and tr G(block − nugget); half of Σ G · slopes · (Δ_c)² for each input c, lane by lane."""
     K = parents.shape[1]
-    n_inputs = scaled.shape[1]
+    n_inputs = X.shape[1]
     pairs = (K + 1) * (K + 2) // 2
     u, p = np.empty((K + 1, LANES)), np.empty((K + 1, LANES))
     points, squares = np.empty(((K + 1) * n_inputs, LANES)), np.empty((pairs, LANES))
     A, slopes = np.empty((pairs, LANES)), np.empty((pairs, LANES))
     traces, by_input = np.zeros(2), np.zeros((n_inputs, LANES))
     for group in range(start, stop):
-        gather(group, rows, parents, padding, scaled, scaled, points)
+        gather(group, rows, parents, padding, X, X, unit, points)
         fill(points, n_inputs, formula, scale, squares, A, slopes)
         _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, A, u, p)
         for i in range(K + 1):

@@ -22,8 +22,10 @@ __all__ = [
     "VectorRows",
     "add_blocks",
     "add_slopes",
+    "bits_of",
     "combine_8",
     "combine_32",
+    "float_of",
     "list_squares",
     "solve_last",
     "spread_8",
@@ -359,3 +361,19 @@ def solve_last(A, n):
         row_i = i * (i + 1) // 2
         _multiply(A, last + i, row_i + i)  # type: ignore[call-arg]
         _subtract_multiple(A, last, row_i, last + i, i)  # type: ignore[call-arg]
+
+
+@intrinsic
+def bits_of(typingctx, number):
+    """The bits of a number in single precision (`ndarray.view` would take a third of a second to compile)."""
+    return _same_bits(types.int32, types.float32, ir.IntType(32))
+
+
+@intrinsic
+def float_of(typingctx, bits):
+    """The number in single precision that has these bits."""
+    return _same_bits(types.float32, types.int32, ir.FloatType())
+
+
+def _same_bits(there, here, kind):
+    return there(here), lambda context, builder, sig, args: builder.bitcast(args[0], kind)

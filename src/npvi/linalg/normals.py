@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.linalg.lanes import bits_of, float_of
 from npvi.runtime.compiling import compiled
 from npvi.runtime.parallel import over_chunks
 
@@ -117,14 +118,14 @@ def normal_numbers(key, row, out, work, bits):
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         bits[r] = np.int32(mixed >> np.uint64(32))
-    as_bits = work.view(np.int32)
     for r in range(32):
         p = (np.float32(bits[r] & np.int32(0x7FFFFFFF)) + np.float32(0.5)) * np.float32(2.0**-32)
         work[r] = np.float32(4.0) * p * (one - p)
         out[r] = one - np.float32(2.0) * p
     for r in range(32):  # into 2^exponent (1 + t), 1 + t from √½ to √2; the sign stays in the first bit
-        exponent = (as_bits[r] - np.int32(0x3F3504F3)) >> np.int32(23)
-        as_bits[r] -= exponent << np.int32(23)
+        as_bits = bits_of(work[r])
+        exponent = (as_bits - np.int32(0x3F3504F3)) >> np.int32(23)
+        work[r] = float_of(as_bits - (exponent << np.int32(23)))
         bits[r] = (bits[r] & np.int32(-(2**31))) | (exponent & np.int32(0xFF))
     for r in range(32):
         exponent = np.int32(bits[r] << np.int32(24)) >> np.int32(24)

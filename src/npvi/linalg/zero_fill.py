@@ -187,7 +187,7 @@ def _eliminate(
     # arrays of all edges in a row, and indices without a sign: a check for negative ones costs a seventh of the time
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
     # products with points that aren't parents of i land in the spare place 0: cheaper than a branch around them
-    gathered = np.zeros(K + one)
+    gathered = np.zeros(parents.shape[1] + 1)
     for t in range(start, stop):
         i = np.uintp(rows[t])
         for s in range(len(gathered)):
@@ -240,7 +240,7 @@ def _eliminate_compensated(
     both is found from either side, and goes to the diagonal: that is what the spare place 0 is for here. Another one,
     the last, takes what belongs to children of i."""
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    gathered = np.zeros(K + one + one)
+    gathered = np.zeros(parents.shape[1] + 2)
     for t in range(start, stop):
         i = np.uintp(rows[t])
         for s in range(len(gathered)):
@@ -311,7 +311,7 @@ def _unwind(
     """`_eliminate` backwards, from derivatives `at_diagonal` and `in_all_now` in the factor itself. Those in the edges
     of i are complete when all of its parents have been here; in the end `at_diagonal` has those in the pivots."""
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    in_gathered = np.zeros(K + one)  # as there, place 0 is for points that aren't parents of i
+    in_gathered = np.zeros(parents.shape[1] + 1)  # as there, place 0 is for points that aren't parents of i
     for t in range(start, stop):
         i = np.uintp(rows[t])
         in_diagonal = at_diagonal[i]

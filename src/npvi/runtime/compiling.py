@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 from numba import njit
@@ -30,20 +31,30 @@ compiled_without_nan: Any = njit(**_SETTINGS, fastmath=_WITHOUT_NAN)
 inner_without_nan: Any = njit(**_INNER, fastmath=_WITHOUT_NAN)
 
 
-class _Announcement(event.Listener):
-    """Reports, once in a process, that loops are being compiled: the first fit takes so much longer than the second."""
+class _Compiling(event.Listener):
+    """What goes with compiling. It is said, once in a process: the first fit takes so much longer than the second. And
+    Python doesn't look for cyclic garbage: there is none among the hundred thousands of objects that compiling makes,
+    and looking takes a sixth of the time. Both happen under numba's lock, so no two threads are here at once."""
 
     def __init__(self) -> None:
         self.said = False
+        self.depth = 0
+        self.collecting = False
 
     def on_start(self, event: Any) -> None:
         # a loop that is found on disk never comes here; pool threads have nobody to report to, and leave it to the next
         if not self.said and progress.is_watched() and event.data["dispatcher"].py_func.__module__.startswith("npvi."):
             self.said = True
             progress.report("compiling loops, which are kept on disk for the next time")
+        if not self.depth:
+            self.collecting = gc.isenabled()
+            gc.disable()
+        self.depth += 1
 
     def on_end(self, event: Any) -> None:
-        pass
+        self.depth -= 1
+        if not self.depth and self.collecting:
+            gc.enable()
 
 
-event.register("numba:compile", _Announcement())
+event.register("numba:compile", _Compiling())

@@ -177,7 +177,7 @@ def by_rules(
     row: dict[str, np.ndarray],
     coarse: bool,
     results: int,
-    few: tuple[Callable[..., Any], Callable[..., Any] | None] | None = None,
+    few: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
 ) -> tuple[np.ndarray, ...]:
     """``function(structure, leaves, *rule, *columns, row)`` by the rule that each mean and variance ask for.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from npvi.likelihoods.base import Likelihood
 
-__all__ = ["FEW", "conditional", "derivatives", "has", "integral", "interval", "moments", "on_grid"]
+__all__ = ["FEW", "conditional", "derivatives", "has", "integral", "interval", "moments", "moments_on_grid", "on_grid"]
 
 Vector = NDArray[np.float64]
 Row = dict[str, np.ndarray]
@@ -144,6 +144,27 @@ def moments(
         deviation = mean - centre
         first += weight * deviation
         second += weight * (deviation**2 + noise)
+    return centre + first, second - first**2
+
+
+def moments_on_grid(
+    likelihood: Likelihood, nodes: Vector, spacings: Vector, reach: float, m: Vector, v: Vector, row: Row
+) -> tuple[Vector, Vector]:
+    """The same by a `Grid`."""
+    sd = np.sqrt(v)
+    centre = likelihood.conditional_moments(m, **row)[0]
+    start, stop = np.searchsorted(nodes, [np.min(m - reach * sd), np.max(m + reach * sd)])
+    first, second = np.zeros((2, len(m)))
+    step = max(1, _AT_ONCE // len(m))
+    for at in range(start, stop, step):
+        f, spacing = (part[at : min(stop, at + step), None] for part in (nodes, spacings))
+        z = (f - m) / sd
+        weight = np.where(np.abs(z) <= reach, spacing * np.exp(-0.5 * z * z), 0.0)
+        mean, noise = likelihood.conditional_moments(f, **row)
+        deviation = mean - centre
+        first += np.sum(weight * deviation, axis=0)
+        second += np.sum(weight * (deviation**2 + noise), axis=0)
+    first, second = (total / (sd * np.sqrt(2.0 * np.pi)) for total in (first, second))
     return centre + first, second - first**2
 
 

@@ -51,7 +51,7 @@ def predictive_moments(
     functions = (_by_rule, _by_grid)
     few = None
     if in_numpy.has(likelihood, "conditional_moments"):
-        few = partial(in_numpy.moments, likelihood), None
+        few = partial(in_numpy.moments, likelihood), partial(in_numpy.moments_on_grid, likelihood)
     first, second = by_rules(likelihood, functions, (mean, variance), row, coarse=False, results=2, few=few)
     return first, second
 

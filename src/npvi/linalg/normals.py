@@ -123,9 +123,9 @@ def normal_numbers(key, row, out, work, bits):
         work[r] = np.float32(4.0) * p * (one - p)
         out[r] = one - np.float32(2.0) * p
     for r in range(32):  # into 2^exponent (1 + t), 1 + t from √½ to √2; the sign stays in the first bit
-        as_bits = bits_of(work[r])
+        as_bits = bits_of(work[r])  # type: ignore[call-arg, var-annotated]
         exponent = (as_bits - np.int32(0x3F3504F3)) >> np.int32(23)
-        work[r] = float_of(as_bits - (exponent << np.int32(23)))
+        work[r] = float_of(as_bits - (exponent << np.int32(23)))  # type: ignore[call-arg]
         bits[r] = (bits[r] & np.int32(-(2**31))) | (exponent & np.int32(0xFF))
     for r in range(32):
         exponent = np.int32(bits[r] << np.int32(24)) >> np.int32(24)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from npvi.components import Coefficients, Dense, Group, Parts, Process, Rows
+from npvi.components import Coefficients, Dense, Group, Parts, Process, Recent, Rows
 from npvi.components import parts as parts_module
 from npvi.components.spline import Spline
 from npvi.graph import build_graph
@@ -215,6 +215,24 @@ def test_few_numbers_are_dense_and_exact(names):
         np.testing.assert_allclose(numbers, np.diag(oracle.covariance)[own], rtol=1e-7)
 
 
+@pytest.mark.parametrize("names", [("coefficients", "space", "observers", "smooth"), ("slopes", "varying")])
+def test_systems_that_begin_where_others_have_ended(names):
+    """They take fewer iterations, and tell the same."""
+    oracle = Oracle(names)
+    parts = oracle.made(dense=0)
+    recent = Recent()
+    parts.at(1.1 * oracle.w, recent, rough=True).told(np.random.default_rng(0), 64)
+    found = parts.at(oracle.w, recent, rough=True).told(np.random.default_rng(0), 64)
+    alone = parts.at(oracle.w)
+    np.testing.assert_allclose(
+        found.variances.predictor, alone.variances(np.random.default_rng(0), 64).predictor, rtol=0.02
+    )
+    for one, two in zip(found.moments, alone.moments(np.random.default_rng(0), 64)):
+        assert np.sum(one.columns**2) == pytest.approx(np.sum(two.columns**2), rel=0.01)
+    recent.forget()
+    assert recent.like("draws 0", np.zeros((parts.rest.size, 32))) is None
+
+
 @pytest.mark.parametrize("w", [0.05, 1.0, 100.0, 1e6])
 def test_effects_of_places_beside_a_surface(w):
     """Where only the sum is known, the group is eliminated exactly: no more iterations than for the surface alone."""
@@ -398,3 +416,18 @@ def test_columns_some_at_a_time(monkeypatch):
     assert precision.moments(np.random.default_rng(0), 16)[0].columns.shape[1] >= 16
     assert precision.draws(np.random.default_rng(0), 7).shape == (len(oracle.P), 7)
     assert max(held) <= 3
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("weight", [False, True])
+def test_rows_that_see_numbers(weight, many):
+    """Each one row, in any order, or several rows some of them."""
+    rng = np.random.default_rng(0)
+    at = rng.integers(20, size=50) if many else rng.permutation(50)
+    a = rng.standard_normal(50) if weight else None
+    rows = Rows(20 if many else 50, at, a)
+    A = rows.matrix().toarray()
+    x, z = rng.standard_normal((50, 3)), rng.standard_normal((rows.size, 3))
+    np.testing.assert_allclose(rows.times(z), A @ z, atol=1e-14)
+    np.testing.assert_allclose(rows.transpose_times(x), A.T @ x, atol=1e-14)
+    np.testing.assert_allclose(rows.transpose_times(x[:, 0]), A.T @ x[:, 0], atol=1e-14)

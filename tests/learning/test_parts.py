@@ -14,6 +14,7 @@ from npvi.components import Coefficients
 from npvi.components.spline import Spline
 from npvi.inference import Data
 from npvi.kernels import Matern12, Matern32
+from npvi.learning import parts as parts_module
 from npvi.learning.parts import GroupModel, Held, PartsObjective, ProcessModel, SplineModel, learn_parts
 from npvi.learning.space import learnable
 from npvi.likelihoods import Bernoulli, Binomial, Gamma, Gaussian, NegativeBinomial, Poisson, StudentT
@@ -244,6 +245,33 @@ def test_factors_and_draws_learn_about_the_same():
     value, _ = PartsObjective(models, data)(near.values)
     assert value > exact.value - 0.02
     assert near.evaluations < 20
+
+
+def test_many_rows_begin_with_some_of_them(monkeypatch):
+    """And end where they would without."""
+    models, _, _, y = survey(900, 200, 70, seed=1)
+    data = Data(Poisson("exp"), y)
+    whole = learn_parts(models, data, dense=0)
+    monkeypatch.setattr(parts_module, "_SIZES", (200, 400))
+    begun = learn_parts(models, data, dense=0)
+    assert begun.value > whole.value - 0.1
+    assert begun.evaluations < whole.evaluations
+
+
+def test_a_part_of_some_rows():
+    """What they see of it has the variance that it has among all rows."""
+    rng = np.random.default_rng(0)
+    models, _, _, _ = survey(300, 60, 25)
+    weight = np.column_stack([np.ones(300), rng.standard_normal(300)])
+    models.append(GroupModel("slopes", 25, models[1].at, [1.0, 0.5], weight, 0.2))
+    models.append(ProcessModel("trend", rng.uniform(size=(300, 2)), Matern32(0.2), 0.1, 12, weight=weight[:, 1]))
+    rows = np.sort(rng.choice(300, 80, replace=False))
+    for model in models:
+        values = {name: sought.value for name, sought in model.sought.items()}
+        every, some = model.component(values), model.of_rows(rows).component(values)
+        assert some.size <= every.size
+        np.testing.assert_allclose(some.row_variance(10.0), every.row_variance(10.0)[rows], rtol=1e-10)
+        assert model.alike is None or len(model.alike) == 300
 
 
 RESPONSES = {

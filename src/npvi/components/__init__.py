@@ -4,7 +4,7 @@ from npvi.components.base import Component, ComponentFactor, Rows
 from npvi.components.dense import Dense
 from npvi.components.group import Group
 from npvi.components.linear import Coefficients, CoefficientSpread, Trend
-from npvi.components.parts import LogDeterminant, Moments, Parts, PartsPrecision, Variances
+from npvi.components.parts import LogDeterminant, Moments, Parts, PartsPrecision, Recent, Variances
 from npvi.components.process import Process, ProcessPrecision, SolverLog
 from npvi.components.stack import Stack
 
@@ -21,6 +21,7 @@ __all__ = [
     "PartsPrecision",
     "Process",
     "ProcessPrecision",
+    "Recent",
     "Rows",
     "SolverLog",
     "Stack",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -42,7 +43,7 @@ class Rows:
 
     def times(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """A z, for one vector (size,) or many (size, R)."""
-        seen = z if self.at is None else z[self.at]
+        seen = z if self.at is None else np.take(z, self.at, axis=0)
         return seen if self.weight is None else (self.weight * seen.T).T
 
     def transpose_times(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -50,9 +51,30 @@ class Rows:
         given = x if self.weight is None else (self.weight * x.T).T
         if self.at is None:
             return given
+        if self._row is not None:
+            return np.take(given, self._row, axis=0)
         if given.ndim == 1:
             return np.asarray(np.bincount(self.at, given, minlength=self.size), dtype=np.float64)
-        return np.column_stack([np.bincount(self.at, column, minlength=self.size) for column in given.T])
+        return np.asarray(self._gathered @ given)
+
+    @property
+    def positions(self) -> NDArray[np.intp]:
+        """The number that each row sees, shape (rows,)."""
+        return np.arange(self.size) if self.at is None else self.at
+
+    @cached_property
+    def _row(self) -> NDArray[np.intp] | None:
+        """The one row that sees each number, where there is one."""
+        if self.at is None or len(self.at) != self.size or (np.bincount(self.at, minlength=self.size) != 1).any():
+            return None
+        return np.argsort(self.at)
+
+    @cached_property
+    def _gathered(self) -> scipy.sparse.csr_array[np.float64, tuple[int, int]]:
+        """Aᵀ without weights."""
+        assert self.at is not None
+        n = len(self.at)
+        return scipy.sparse.csc_array((np.ones(n), self.at, np.arange(n + 1)), shape=(self.size, n)).tocsr()
 
     def matrix(self) -> scipy.sparse.csr_array[np.float64, tuple[int, int]]:
         """A itself."""

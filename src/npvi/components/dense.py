@@ -52,6 +52,10 @@ class Dense:
         """Aᵀ x, for x of shape (rows,) or (rows, R)."""
         return self.seen.T @ x
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Dense:
+        """The same, seen by some of the rows."""
+        return Dense(self.seen[rows], self.precision)
+
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """P z."""
         return self.precision @ z

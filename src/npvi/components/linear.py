@@ -54,6 +54,10 @@ class Coefficients:
         """Hᵀ x."""
         return self.basis.T @ x
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Coefficients:
+        """The same for some of the rows."""
+        return Coefficients(self.basis[rows], self.precision)
+
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Λ β."""
         return (self.precision * z.T).T

@@ -33,7 +33,7 @@ from npvi.components.process import Process, SolverLog
 from npvi.linalg import DenseFactor, conjugate_gradients, dense_factor, inverse_root, solve_columns
 from npvi.priors import NotPositiveDefiniteError
 
-__all__ = ["LogDeterminant", "Moments", "Parts", "PartsPrecision", "Variances"]
+__all__ = ["LogDeterminant", "Moments", "Parts", "PartsPrecision", "Recent", "Told", "Variances"]
 
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
@@ -44,6 +44,8 @@ _DENSE = 1000
 _FEW = 64
 #: random vectors for the determinant, for variances; to which Lanczos' method and systems are solved
 _PROBES, _DRAWS, _TOLERANCE = 16, 64, 1e-3
+#: the same on the way to hyper-parameters
+_ROUGHLY = 3e-3
 #: columns that are solved for at a time, and numbers in them
 _TOGETHER, _NUMBERS = 32, 2**23
 _MOST_STEPS, _MOST_ROOT = 1000, 100
@@ -77,6 +79,34 @@ class Moments(NamedTuple):
 
     factor: Any
     columns: Columns
+
+
+class Told(NamedTuple):
+    """What the same draws tell: `variances`, and the `moments` of each part."""
+
+    variances: Variances
+    moments: list[Moments]
+
+
+class Recent:
+    """Solutions of the last systems by name, where the next ones, which are like them, begin."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Columns] = {}
+
+    def like(self, name: str, rhs: Columns) -> Columns | None:
+        """Of systems with as many right-hand sides."""
+        found = self._found.get(name)
+        return found if found is not None and found.shape == rhs.shape else None
+
+    def keep(self, name: str, found: Columns) -> Columns:
+        """The same."""
+        self._found[name] = found
+        return found
+
+    def forget(self) -> None:
+        """All of them: they take memory."""
+        self._found.clear()
 
 
 class LogDeterminant(NamedTuple):
@@ -151,9 +181,9 @@ class Parts:
         """The z_j of each component."""
         return [z[of] for of in self.slices]
 
-    def at(self, site_precision: Vector) -> PartsPrecision | None:
+    def at(self, site_precision: Vector, recent: Recent | None = None, rough: bool = False) -> PartsPrecision | None:
         """Λ for site precisions w; None where w < 0 leaves none."""
-        found = PartsPrecision(self, site_precision)
+        found = PartsPrecision(self, site_precision, recent=recent, rough=rough)
         return found if found.usable else None
 
     @cached_property
@@ -209,15 +239,24 @@ class PartsPrecision:
     parts, site_precision : A and P, and w, shape (rows,).
     tolerance : of systems.
     log : where to note what these take.
+    recent : systems that are like its own, which begin where those have ended.
+    rough : whether systems of many columns are solved roughly.
     """
 
     #: a factor that others may start from
     best: ClassVar[None] = None
 
     def __init__(
-        self, parts: Parts, site_precision: Vector, tolerance: float = 1e-8, log: SolverLog | None = None
+        self,
+        parts: Parts,
+        site_precision: Vector,
+        tolerance: float = 1e-8,
+        log: SolverLog | None = None,
+        recent: Recent | None = None,
+        rough: bool = False,
     ) -> None:
         self.parts, self.site_precision, self.tolerance = parts, site_precision, tolerance
+        self._recent, self._columns = recent, _ROUGHLY if rough else _TOLERANCE
         self.log = SolverLog() if log is None else log
         together = [parts.slices[j] for j in (*parts.apart, *parts.together)]
         self._inner = np.concatenate([np.arange(parts.size)[of] for of in together])
@@ -313,36 +352,39 @@ class PartsPrecision:
         Those given all other parts are the factors'; what the other parts add is told by draws of them. What parts of
         few numbers add is known without draws.
         """
-        rng = np.random.default_rng(0) if rng is None else rng
-        if self.is_dense:
-            return self._by_root(self._dense.inverse_root)
-        rest = self._rest
-        predictor = np.zeros(len(self.site_precision))
-        rows, numbers = {}, {}
-        if rest is not None:
-            predictor, found_rows, found_numbers = rest.variances(rng, draws)
-            rows, numbers = dict(zip(self.parts.apart, found_rows)), dict(zip(self.parts.apart, found_numbers))
-        if self.parts.few is not None:
-            added = self._by_root(self.few_root)
-            predictor = predictor + added.predictor
-            for j in range(len(self.parts.components)):
-                rows[j] = rows.get(j, 0.0) + added.parts[j]
-                numbers[j] = numbers.get(j, 0.0) + added.numbers[j]
-        order = range(len(self.parts.components))
-        return Variances(predictor, [rows[j] for j in order], [numbers[j] for j in order])
+        return self._told(rng, draws, keep=False).variances
 
     def moments(self, rng: np.random.Generator | None = None, draws: int = _DRAWS) -> list[Moments]:
         """The posterior covariance of each part, as derivatives in its hyper-parameters ask for it."""
+        return self.told(rng, draws).moments
+
+    def told(self, rng: np.random.Generator | None = None, draws: int = _DRAWS) -> Told:
+        """Both, by the same draws."""
+        return self._told(rng, draws, keep=True)
+
+    def _told(self, rng: np.random.Generator | None, draws: int, keep: bool) -> Told:
         rng = np.random.default_rng(0) if rng is None else rng
         if self.is_dense:
-            return [Moments(None, some) for some in self.parts.split(self._dense.inverse_root)]
-        found: dict[int, Moments] = {}
-        if self._rest is not None:
-            found = dict(zip(self.parts.apart, self._rest.moments(rng, draws)))
-        for j, root in enumerate(self.parts.split(self.few_root)):
-            own = found.get(j, Moments(None, np.zeros((len(root), 0))))
-            found[j] = Moments(own.factor, np.hstack([own.columns, root]))
-        return [found[j] for j in range(len(self.parts.components))]
+            root = self._dense.inverse_root
+            return Told(self._by_root(root), [Moments(None, some) for some in self.parts.split(root)])
+        rest = self._rest
+        predictor = np.zeros(len(self.site_precision))
+        rows, numbers, moments = {}, {}, {}
+        if rest is not None:
+            (predictor, found_rows, found_numbers), found = rest.told(rng, draws, keep)
+            rows, numbers = dict(zip(self.parts.apart, found_rows)), dict(zip(self.parts.apart, found_numbers))
+            moments = dict(zip(self.parts.apart, found))
+        if self.parts.few is not None:
+            added = self._by_root(self.few_root)
+            predictor = predictor + added.predictor
+            for j, root in enumerate(self.parts.split(self.few_root)):
+                rows[j] = rows.get(j, 0.0) + added.parts[j]
+                numbers[j] = numbers.get(j, 0.0) + added.numbers[j]
+                own = moments.get(j, Moments(None, np.zeros((len(root), 0))))
+                moments[j] = Moments(own.factor, np.hstack([own.columns, root]))
+        order = range(len(self.parts.components))
+        variances = Variances(predictor, [rows[j] for j in order], [numbers[j] for j in order])
+        return Told(variances, [moments[j] for j in order])
 
     @property
     def is_dense(self) -> bool:
@@ -391,7 +433,9 @@ class PartsPrecision:
 
     @cached_property
     def _rest(self) -> _Apart | None:
-        return None if self.parts.rest is None else _Apart(self.parts.rest, self.site_precision)
+        if self.parts.rest is None:
+            return None
+        return _Apart(self.parts.rest, self.site_precision, self._columns, self._recent)
 
     def _across(self, few: NDArray[np.float64]) -> NDArray[np.float64]:
         """A_<ᵀ W A_f z of the few numbers z."""
@@ -406,12 +450,14 @@ class PartsPrecision:
     @cached_property
     def _rough(self) -> _Schur | None:
         """Of the few numbers, by the preconditioner of the others."""
-        return self._schur(None if self._rest is None else self._rest.precondition)
+        rest = self._rest
+        return self._schur(None if rest is None else lambda x, name: rest.precondition(x))
 
     @cached_property
     def _reduced(self) -> _Schur:
         """The same to a tolerance; an error of it enters squared."""
-        found = self._rough if self._rest is None else self._schur(lambda x: self._rest.solve(x, _TOLERANCE))  # type: ignore[union-attr]
+        rest = self._rest
+        found = self._rough if rest is None else self._schur(lambda x, name: rest.solve(x, rest.tolerance, name))
         assert found is not None
         return found
 
@@ -425,7 +471,7 @@ class PartsPrecision:
         pulled = np.empty((self._n_rest, len(S)))
         for some in _batches(len(S), self.parts.size):
             columns = self._across(np.eye(len(S))[:, some])
-            held[:, some] = solve(columns)
+            held[:, some] = solve(columns, f"few {some.start}")
             pulled[:, some] = self._rest.matvec(held[:, some]) - 2.0 * columns  # type: ignore[union-attr]
         S = S + held.T @ pulled  # XᵀΛX with X = [−Y, I]: never less than the complement
         factor = dense_factor(0.5 * (S + S.T))
@@ -450,8 +496,8 @@ class _Schur(NamedTuple):
 class _Apart:
     """Λ of parts with factors of their own, groups first."""
 
-    def __init__(self, parts: Parts, site_precision: Vector) -> None:
-        self.parts, self.site_precision = parts, site_precision
+    def __init__(self, parts: Parts, site_precision: Vector, tolerance: float, recent: Recent | None) -> None:
+        self.parts, self.site_precision, self.tolerance, self.recent = parts, site_precision, tolerance, recent
         self.factors: list[Any] = []
         self._found: dict[int, NDArray[np.float64]] = {}
         for target, part in enumerate(parts.components):
@@ -503,30 +549,38 @@ class _Apart:
                 eta = seen if eta is None else eta + seen
         return np.concatenate(found[::-1])
 
-    def solve(self, rhs: Columns, tolerance: float) -> Columns:
-        """Λ⁻¹ rhs, many columns."""
-        return _solved(self.matvec, rhs, self.precondition, tolerance)
+    def solve(self, rhs: Columns, tolerance: float, name: str = "") -> Columns:
+        """Λ⁻¹ rhs, many columns; systems that have a name begin where the recent ones of this name have ended."""
+        if self.recent is None or not name:
+            return _solved(self.matvec, rhs, self.precondition, tolerance)
+        start = self.recent.like(name, rhs)
+        return self.recent.keep(name, _solved(self.matvec, rhs, self.precondition, tolerance, start))
 
     def determinant(self, rng: np.random.Generator, probes: int) -> LogDeterminant:
         """log |Λ| = Σ log |D_j| + log |G⁻¹ΛG⁻ᵀ|."""
         logarithms = np.empty(probes)
         for some in _batches(probes, self.parts.size):
             noise = rng.standard_normal((self.parts.size, len(some)))
-            logarithms[some] = inverse_root(self._around, noise, _TOLERANCE, _MOST_ROOT).logarithm
+            logarithms[some] = inverse_root(self._around, noise, self.tolerance, _MOST_ROOT).logarithm
         known = sum(factor.log_determinant() for factor in self.factors)
         error = float(np.std(logarithms) / np.sqrt(probes))
         return LogDeterminant(known + float(np.mean(logarithms)), error)
 
-    def variances(self, rng: np.random.Generator, draws: int) -> tuple[Vector, list[Vector], list[Vector]]:
-        """Of the predictor, and of each part at rows and by its numbers."""
+    def told(
+        self, rng: np.random.Generator, draws: int, keep: bool
+    ) -> tuple[tuple[Vector, list[Vector], list[Vector]], list[Moments]]:
+        """Variances of the predictor, and of each part at rows and by its numbers; moments of each part, if these are
+        to be kept."""
         parts = self.parts.components
         alone = self._exact if self._exact is not None else self.alone
         rows = [part.within_rows(factor) for part, factor in zip(parts, alone)]
         numbers = [factor.inverse_diagonal() for factor in alone]
         if self._exact is not None:
-            return (rows[0] if len(parts) == 1 else self._of_both(rows[0])), rows, numbers
+            known = rows[0] if len(parts) == 1 else self._of_both(rows[0])
+            return (known, rows, numbers), [Moments(f, np.zeros((len(v), 0))) for f, v in zip(alone, numbers)]
         surest = int(np.argmax([float(np.sum(x)) for x in rows]))
         predictor, added_rows, added = rows[surest].copy(), [0.0 * x for x in rows], [0.0 * x for x in numbers]
+        kept: list[list[Columns]] = [[] for _ in parts]
         for seen, means in self._given_others(rng, draws):
             for j, (part, mean) in enumerate(zip(parts, means)):
                 at_rows = part.times(mean)
@@ -534,30 +588,27 @@ class _Apart:
                 added_rows[j] += _squares(at_rows) / draws
                 if j == surest:
                     predictor += _squares(_total(seen) - seen[j] + at_rows) / draws
-        return predictor, [a + b for a, b in zip(rows, added_rows)], [a + b for a, b in zip(numbers, added)]
+                if keep:
+                    kept[j].append(mean)
+        none = [np.zeros((len(v), 0)) for v in numbers]
+        columns = [np.hstack(some) / np.sqrt(draws) for some in kept] if keep else none
+        found = (predictor, [a + b for a, b in zip(rows, added_rows)], [a + b for a, b in zip(numbers, added)])
+        return found, [Moments(factor, some) for factor, some in zip(alone, columns)]
 
-    def moments(self, rng: np.random.Generator, draws: int) -> list[Moments]:
-        """Of each part."""
-        if self._exact is not None:
-            return [Moments(factor, np.zeros((len(factor.inverse_diagonal()), 0))) for factor in self._exact]
-        batches = [means for _, means in self._given_others(rng, draws)]
-        columns = [np.concatenate(some, axis=1) / np.sqrt(draws) for some in zip(*batches)]
-        return [Moments(factor, some) for factor, some in zip(self.alone, columns)]
-
-    def draws(self, rng: np.random.Generator, n: int, tolerance: float) -> Columns:
+    def draws(self, rng: np.random.Generator, n: int, tolerance: float, name: str = "") -> Columns:
         """Of N(0, Λ⁻¹)."""
         w = self.site_precision
         if w.min(initial=0.0) < 0.0:  # no noise has such a precision
             noise = rng.standard_normal((self.parts.size, n))
             return self.half_transpose(inverse_root(self._around, noise, tolerance, _MOST_ROOT).root)
         noise = np.sqrt(w)[:, None] * rng.standard_normal((len(w), n))
-        return self.solve(self.parts.precision_noise(rng, n) + self.parts.transpose_times(noise), tolerance)
+        return self.solve(self.parts.precision_noise(rng, n) + self.parts.transpose_times(noise), tolerance, name)
 
     def _given_others(self, rng: np.random.Generator, draws: int) -> Iterator[tuple[list[Columns], list[Columns]]]:
         """Draws of all parts, as rows see them, and means of each part given the others; some at a time."""
         parts = self.parts.components
         for some in _batches(draws, self.parts.size):
-            z = self.draws(rng, len(some), _TOLERANCE)
+            z = self.draws(rng, len(some), self.tolerance, f"draws {some.start}")
             seen = [part.times(own) for part, own in zip(parts, self.parts.split(z))]
             yield seen, self._means_given_others(seen)
 
@@ -565,7 +616,7 @@ class _Apart:
         """Of each part, for values of all parts as rows see them."""
         parts, w, eta = self.parts.components, self.site_precision, _total(seen)
         return [
-            -_alone(part, factor, w, part.transpose_times(self._weighted(eta - own)))
+            -_alone(part, factor, w, part.transpose_times(self._weighted(eta - own)), self.tolerance)
             for part, factor, own in zip(parts, self.alone, seen)
         ]
 
@@ -573,7 +624,7 @@ class _Apart:
         """Draws of N(0, Λ⁻¹), and the means of each part given the others, shape (size, n) each."""
         draws, means = np.empty((2, self.parts.size, n), np.float32)
         for some in _batches(n, self.parts.size):
-            z = self.draws(rng, len(some), _TOLERANCE)
+            z = self.draws(rng, len(some), self.tolerance)
             seen = [part.times(own) for part, own in zip(self.parts.components, self.parts.split(z))]
             draws[:, some] = z
             means[:, some] = np.concatenate(self._means_given_others(seen))
@@ -673,7 +724,7 @@ class _Overlap:
         return np.column_stack([np.bincount(self.pair, own * column) for column in self.weight.T])
 
 
-def _alone(part: Component[Any], factor: Any, w: Vector, rhs: Columns) -> Columns:
+def _alone(part: Component[Any], factor: Any, w: Vector, rhs: Columns, tolerance: float) -> Columns:
     """(P_j + A_jᵀWA_j)⁻¹ rhs, columns."""
 
     def matvec(z: Columns) -> Columns:
@@ -682,11 +733,11 @@ def _alone(part: Component[Any], factor: Any, w: Vector, rhs: Columns) -> Column
     def precondition(z: Columns) -> Columns:
         return factor.half_transpose(factor.half(z))
 
-    return precondition(rhs) if isinstance(part, Group) else _solved(matvec, rhs, precondition, _TOLERANCE)
+    return precondition(rhs) if isinstance(part, Group) else _solved(matvec, rhs, precondition, tolerance)
 
 
-def _solved(matvec: Any, rhs: Columns, precondition: Any, tolerance: float) -> Columns:
-    found = solve_columns(matvec, rhs, precondition, tolerance, _MOST_STEPS)
+def _solved(matvec: Any, rhs: Columns, precondition: Any, tolerance: float, start: Columns | None = None) -> Columns:
+    found = solve_columns(matvec, rhs, precondition, tolerance, _MOST_STEPS, start)
     if found is not None:
         return found
     one = [conjugate_gradients(matvec, np.ascontiguousarray(x), precondition, tolerance, _MOST_STEPS).x for x in rhs.T]

@@ -121,7 +121,7 @@ class Process:
     @property
     def at(self) -> NDArray[np.intp]:
         """The position that each row sees, shape (rows,)."""
-        return np.arange(self.size) if self.rows.at is None else self.rows.at
+        return self.rows.positions
 
     @property
     def weight(self) -> Columns:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Ascent", "climb", "newton_step"]
+__all__ = ["Ascent", "Information", "climb", "newton_step", "of_more_rows"]
 
 Vector = NDArray[np.float64]
 
@@ -18,6 +18,8 @@ _LONGEST = 1.0
 _SEEN, _PROBE = 0.1, 0.25
 #: times what a step promises that a climb is thought to gain at most
 _HOPE = 3.0
+#: information about a parameter in some rows, below which it counts as hardly known
+_WEAK = 10.0
 
 
 @dataclass
@@ -160,3 +162,25 @@ def _step(curvature: NDArray[np.float64], gradient: Vector) -> Vector:
             break
         held = held + 0.5 * (1.0 + held * values.max()) / values.max() * (length / _LONGEST - 1.0)
     return np.asarray(step * min(1.0, _LONGEST / max(length, 1e-300)))
+
+
+@dataclass(frozen=True)
+class Information:
+    """Minus the second derivatives of the objective over a number of rows."""
+
+    matrix: NDArray[np.float64]
+    rows: int
+
+    def curvature(self, rows: int) -> NDArray[np.float64]:
+        """The inverse of what it would be for other rows."""
+        values, vectors = np.linalg.eigh(self.matrix)
+        return of_more_rows((vectors / np.maximum(np.abs(values), 1.0)) @ vectors.T, rows / self.rows)
+
+
+def of_more_rows(curvature: NDArray[np.float64], times: float) -> NDArray[np.float64]:
+    """The inverse of minus the second derivatives, for so many times the rows.
+
+    More of them in the same place say no more about what these don't tell, such as variance and length scale apart.
+    """
+    values, vectors = np.linalg.eigh(curvature)
+    return np.asarray((vectors * np.where(values < 1.0 / _WEAK, values / times, values)) @ vectors.T)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from npvi.graph import Graph
 from npvi.inference import Data
 from npvi.inference.families.base import Start
-from npvi.learning.bfgs import newton_step
+from npvi.learning.bfgs import Information, newton_step, of_more_rows
 from npvi.learning.integration import Evaluation
 from npvi.learning.links import Comparison, compare, foretell
 from npvi.learning.objective import (
@@ -48,8 +48,6 @@ _LARGE, _NATS = 65_536, 1e-6
 _ENOUGH = 0.2
 #: the same of climbs on a part, which others on more rows follow
 _ROUGH = 1.0
-#: information about a parameter in the part, below which it counts as hardly known
-_WEAK = 10.0
 #: nats per observation that a mixture must gain for a second smoothness to be worth its cost
 _WORTH = 0.002
 #: evaluations after which a companion that gains nothing is given up
@@ -324,12 +322,12 @@ class Learner:
         linked = Start(f, slope**2 * start.variance) if good else None
         return replace(found, model=model.at(values), start=linked)
 
-    def known(self, table: Table, found: _Found) -> _Information:
+    def known(self, table: Table, found: _Found) -> Information:
         """What some rows tell about the parameters of a model that was found on them."""
         objective, space = self.objective(table, found.graph, found.start), self.space(table, found.model)
         matrix = information(objective, found.model, space, 0.1, here=found.gradient)
         # where a step leads to where the bound is no number, nothing is known
-        return _Information(np.where(np.isfinite(matrix), matrix, 0.0), len(table))
+        return Information(np.where(np.isfinite(matrix), matrix, 0.0), len(table))
 
     def begun(self, table: Table, part: Table, found: _Found) -> _Found:
         """What was found on a part, to be climbed from on more rows."""
@@ -384,7 +382,7 @@ class Learner:
             found = self.every_row(table.patches(found.model.kernel, _LARGE), found, rows)
             rows = _LARGE
         graph = self.build(found.model.kernel.coordinates(table.X))
-        curvature = None if found.curvature is None else _of_more_rows(found.curvature, len(table) / rows)
+        curvature = None if found.curvature is None else of_more_rows(found.curvature, len(table) / rows)
         return self._last(table, _Found(found.model, graph, None, curvature))
 
     def beside(self, table: Table, found: _Found, part: _Found, other: _Found) -> _Found:
@@ -428,28 +426,6 @@ class _Found:
     gradient: NDArray | None = None
     at_bound: tuple[str, ...] = ()
     """Parameters that ended at the end of what they may be."""
-
-
-@dataclass(frozen=True)
-class _Information:
-    """Minus the second derivatives of the objective over a number of rows."""
-
-    matrix: NDArray[np.float64]
-    rows: int
-
-    def curvature(self, rows: int) -> NDArray[np.float64]:
-        """The inverse of what it would be for other rows."""
-        values, vectors = np.linalg.eigh(self.matrix)
-        return _of_more_rows((vectors / np.maximum(np.abs(values), 1.0)) @ vectors.T, rows / self.rows)
-
-
-def _of_more_rows(curvature: NDArray[np.float64], times: float) -> NDArray[np.float64]:
-    """The inverse of minus the second derivatives, for so many times the rows.
-
-    More of them in the same place say no more about what these don't tell, such as variance and length scale apart.
-    """
-    values, vectors = np.linalg.eigh(curvature)
-    return (vectors * np.where(values < 1.0 / _WEAK, values / times, values)) @ vectors.T
 
 
 def _kind(table: Table, model: Model) -> tuple:

@@ -10,23 +10,25 @@ becomes flat; so what has become small is tried at its end too, and a group that
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.components import Component, Dense, Group, Parts, Process, Rows
+from npvi.components import Component, Dense, Group, Parts, Process, Recent, Rows
 from npvi.components.spline import Spline
-from npvi.graph import build_graph
+from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Fit, Start, fit_posterior
 from npvi.inference.families.parts import AllOfParts
 from npvi.kernels import Kernel
-from npvi.learning.bfgs import climb
+from npvi.learning.bfgs import Ascent, Information, climb, of_more_rows
 from npvi.learning.objective import with_values
 from npvi.learning.space import SearchSpace, learnable, unwrapped
 from npvi.learning.start import limits_of_noise
+from npvi.learning.table import telling_rows
 from npvi.likelihoods import Likelihood
 from npvi.likelihoods.integrals.learning import parameter_gradient
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, inside
@@ -53,8 +55,16 @@ _APART = 1e-5
 #: nats that the bound may be off by, and that a step must promise: where all is exact, and where draws tell variances.
 #: The draws are always the same, so that differences of the bound are far nearer than the bound itself.
 _EXACT, _DRAWN = (1e-7, 1e-7), (0.05, 0.005)
-#: draws that tell moments of parts, where these aren't known
-_DRAWS = 16
+#: nats that an iteration must gain on the way
+_ENOUGH = 0.05
+#: rows of the parts of the data that learning looks at first, where there are more than twice as many; nats that a step
+#: there must promise, and evaluations at most
+_SIZES, _ROUGHLY, _MOST = (4096, 65_536), 0.05, 60
+#: nats that a part of the predictor must gain on a part of the rows to be there for sure, and how far towards nothing
+#: (in logarithms) others begin with all rows
+_SURE, _FAR = 10.0, 2.0
+#: steps of differences
+_APART_BY = 0.1
 #: nats below the best bound so far from which on a start is to blame
 _LOST = 100.0
 
@@ -116,6 +126,15 @@ class PartModel(Protocol):
         """Whether it says nothing any more where these of its parameters are at their simplest."""
         ...
 
+    @property
+    def alike(self) -> NDArray[Any] | None:
+        """What rows that tell of it together have in common, as `npvi.learning.table.telling_rows` asks for it."""
+        ...
+
+    def of_rows(self, rows: NDArray[np.intp]) -> PartModel:
+        """The same for some of the rows, which learning looks at first."""
+        ...
+
 
 @dataclass(frozen=True)
 class Held:
@@ -136,6 +155,13 @@ class Held:
 
     def nothing(self, at_end: Collection[str]) -> bool:
         return False
+
+    @property
+    def alike(self) -> None:
+        return None
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Held:
+        return Held(self.name, self.held.of_rows(rows))
 
 
 @dataclass(frozen=True)
@@ -205,6 +231,15 @@ class GroupModel:
     def nothing(self, at_end: Collection[str]) -> bool:
         return "sd" in at_end
 
+    @property
+    def alike(self) -> NDArray[np.intp]:
+        return self.at
+
+    def of_rows(self, rows: NDArray[np.intp]) -> GroupModel:
+        levels, at = np.unique(self.at[rows], return_inverse=True)
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, levels=len(levels), at=at, weight=weight)
+
 
 def _covariance(sd: NDArray, correlation: NDArray) -> NDArray:
     """diag(sd) C Cᵀ diag(sd), C having rows of length 1, by partial correlations."""
@@ -257,6 +292,13 @@ class SplineModel:
 
     def nothing(self, at_end: Collection[str]) -> bool:
         return False
+
+    @property
+    def alike(self) -> None:
+        return None
+
+    def of_rows(self, rows: NDArray[np.intp]) -> SplineModel:
+        return replace(self, x=self.x[rows])
 
 
 class ProcessModel:
@@ -315,6 +357,29 @@ class ProcessModel:
     def nothing(self, at_end: Collection[str]) -> bool:
         return False
 
+    @property
+    def alike(self) -> NDArray[np.float64]:
+        return self.kernel.coordinates(self.X)[self.rows.positions]
+
+    def of_rows(self, rows: NDArray[np.intp]) -> ProcessModel:
+        some = copy(self)
+        some.X, some.graph, some.rows = seen_by(rows, self.rows, self.X, self.graph, self.kernel.coordinates)
+        return some
+
+
+def seen_by(
+    chosen: NDArray[np.intp],
+    rows: Rows,
+    X: NDArray[np.float64],
+    graph: Graph,
+    coordinates: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], Graph, Rows]:
+    """The points that some rows see, in the order of a graph of their own, and what these rows see of them."""
+    positions, at = np.unique(rows.positions[chosen], return_inverse=True)
+    graph = build_graph(coordinates(X[positions]), graph.parents.shape[1])
+    weight = None if rows.weight is None else rows.weight[chosen]
+    return X[positions][graph.order], graph, Rows(len(positions), np.argsort(graph.order)[at], weight)
+
 
 class PartsObjective:
     """The bound of the best Gaussian and its gradient, as functions of all parameters; by the same random numbers.
@@ -342,6 +407,8 @@ class PartsObjective:
         self.data = replace(data, likelihood=likelihood)
         self.space = _space(self.models, likelihood, said, self.same)
         self._start: Start | None = None
+        self._seen: Start | None = None
+        self._recent = Recent()
         self._best = -np.inf
 
     def __call__(self, values: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -358,15 +425,23 @@ class PartsObjective:
         )
         gradient = {f"likelihood__{name}": slope for name, slope in found.items()}
         posterior: Any = fit.posterior
-        moments = posterior.precision.moments(np.random.default_rng(0), _DRAWS)
         means = fit.stack.split(posterior.mean)
-        for model, component, mean, own in zip(self.models, fit.stack.components, means, moments):
+        for model, component, mean, own in zip(self.models, fit.stack.components, means, posterior.moments):
             functions = np.column_stack([mean, own.columns])
             slopes = model.gradient(component, self._of(model.name, values), functions, own.factor)
             gradient |= {f"{model.name}__{name}": slope for name, slope in slopes.items()}
         for name, other in self.same.items():
             gradient[other] = np.add(gradient[other], gradient.pop(name))
         return fit.elbo, gradient
+
+    def of_rows(self, rows: NDArray[np.intp]) -> PartsObjective:
+        """The same for some of the rows."""
+        some = copy(self)
+        some.models = tuple(model.of_rows(rows) for model in self.models)
+        some.data = self.data.take(rows)
+        some.offset = None if self.offset is None else self.offset[rows]
+        some._start, some._seen, some._recent, some._best = None, None, Recent(), -np.inf
+        return some
 
     def _of(self, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those of one part, by its own names."""
@@ -378,13 +453,24 @@ class PartsObjective:
         components = [model.component(self._of(model.name, values)) for model in chosen]
         parts = Parts(components, self.offset, **self._dense)
         data = replace(self.data, likelihood=with_values(self.data.likelihood, _of("likelihood", values)))
-        family: Any = AllOfParts(parts, rough=rough)
-        fit = fit_posterior(family, data, parts, self._start).unless_interrupted()
-        if self._start is not None and not fit.elbo > self._best - _LOST:  # the start has led astray
-            again = fit_posterior(family, data, parts).unless_interrupted()
+        recent = self._recent if rough else Recent()
+        family: Any = AllOfParts(parts, rough=rough, recent=recent)
+        enough = _ENOUGH if rough and not family.exact else -np.inf
+        start = self._start
+        if start is not None and start.site_precision is not None and len(start.mean) != parts.size:
+            start = self._seen
+        fit = fit_posterior(family, data, parts, start, enough=enough).unless_interrupted()
+        global_one = data.likelihood.log_concave and fit.info["converged"]
+        if start is not None and not global_one and not fit.elbo > self._best - _LOST:  # the start has led astray
+            again = fit_posterior(family, data, parts, enough=enough).unless_interrupted()
             fit = again if again.elbo > fit.elbo else fit
+        if not rough:
+            recent.forget()
         self._best = max(self._best, fit.elbo)
-        self._start = Start(parts.seen(fit.posterior.mean), fit.posterior.variance)
+        posterior: Any = fit.posterior
+        self._seen = self._start = Start(parts.seen(posterior.mean), posterior.variance)
+        if not family.exact:
+            self._start = Start(posterior.mean, posterior.variance, posterior.site_precision)
         return fit, data
 
     def on_vector(self, z: Vector) -> tuple[float, Vector]:
@@ -393,8 +479,12 @@ class PartsObjective:
         return value + self.space.log_prior(z), self.space.pull_back(z, gradient)
 
     def scale(self, fit: Fit) -> Vector:
-        """What counts as a short step for each coordinate, squared: a part of many numbers tells more of itself."""
-        sizes = {model.name: part.size for model, part in zip(self.models, fit.stack.components)}
+        """What counts as a short step for each coordinate, squared: a part with many degrees of freedom, Σ_i w_i times
+        its variance there, tells more of itself."""
+        posterior: Any = fit.posterior
+        w = np.maximum(posterior.site_precision, 0.0)
+        told = [max(1.0, float(w @ variance)) for variance in posterior.variances.parts]
+        sizes = {model.name: degrees for model, degrees in zip(self.models, told)}
         sizes["likelihood"] = len(self.data.y)
         owner = [
             max((name for name in sizes if c.name.startswith(name + "__")), key=len) for c in self.space.coordinates
@@ -485,29 +575,27 @@ def learn_parts(
     (9.33, 1.0)
     """
     objective = PartsObjective(models, data, offset, dense, same)
-    space = objective.space
-    begin = space.vector()
-    fit, _ = objective.fit(space.named(begin))  # what can't be fitted at all says so here
+    space, count = objective.space, itertools.count(1)
+    begin, ends = space.vector(), (space.low, space.high)
+    begun = _begun(objective, report, count)
+    function = _reported(objective, report, count)
+    fit, _ = objective.fit(space.named(begun.z), rough=True)  # what can't be fitted at all says so here
     noise, enough = _EXACT if fit.stack.size <= fit.stack.dense else _DRAWN
-
-    count = itertools.count(1)
-
-    def function(z: Vector) -> tuple[float, Vector]:
-        try:
-            found = objective.on_vector(z)
-            report(evaluation=next(count), bound=found[0])
-            return found
-        except (NotPositiveDefiniteError, FloatingPointError, np.linalg.LinAlgError):
-            return -np.inf, np.zeros(len(z))
-
-    ends = (space.low, space.high)
-    scale = objective.scale(fit)
-    found = climb(function, begin, *ends, noise=noise, enough=enough, max_evaluations=max_evaluations, scale=scale)
+    found = climb(
+        function,
+        begun.z,
+        *ends,
+        noise=noise,
+        enough=enough,
+        max_evaluations=max_evaluations,
+        curvature=begun.curvature,
+        scale=objective.scale(fit),
+    )
     evaluations = found.evaluations
     gone = []
     for model in objective.models:
         z, at_end = objective.simplest(model, found.z)
-        if not at_end or not _nearer(found.z, z, begin):
+        if not at_end or model.name in begun.sure or not _nearer(found.z, z, begin):
             continue
         if not np.array_equal(z, found.z):
             value, _ = function(z)
@@ -532,6 +620,104 @@ def learn_parts(
     at_bound = tuple(space.at_bound(found.z))
     where = (found.value, gradient, evaluations, objective, found.z)
     return LearnedParts(values, fit, learned_data, names, tuple(gone), at_bound, *where)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """What some of the rows say.
+
+    Attributes
+    ----------
+    z : where the best is, about; not at an end where a part would be nothing, from which nothing leads away.
+    curvature : the inverse of minus the second derivatives for all rows, about.
+    sure : names of parts that there are for sure.
+    """
+
+    z: Vector
+    curvature: NDArray[np.float64] | None = None
+    sure: frozenset[str] = frozenset()
+
+
+def _begun(objective: PartsObjective, report: Callable[..., None], count: Iterator[int]) -> _Begun:
+    """Where to begin with all rows: where a part of them leads, and from there a larger one, if there are many."""
+    rows, before = len(objective.data.y), 0
+    found = _Begun(objective.space.vector())
+    for size in _SIZES:
+        if rows > 2 * size:
+            try:
+                found = _on_a_part(objective, size, found, before, report, count)
+            except (NotPositiveDefiniteError, np.linalg.LinAlgError):
+                break
+            before = size
+    if found.curvature is None:
+        return found
+    return replace(found, curvature=of_more_rows(found.curvature, rows / before))
+
+
+def _on_a_part(
+    objective: PartsObjective,
+    size: int,
+    begun: _Begun,
+    before: int,
+    report: Callable[..., None],
+    count: Iterator[int],
+) -> _Begun:
+    """From where so many rows `before` have led to what more of them say."""
+    space, begin = objective.space, objective.space.vector()
+    ends = (space.low, space.high)
+    part = objective.of_rows(telling_rows([model.alike for model in objective.models], len(objective.data.y), size))
+    function = _reported(part, report, count)
+    fit, _ = part.fit(space.named(begun.z), rough=True)
+    known = None if begun.curvature is None else of_more_rows(begun.curvature, size / before)
+    found = climb(
+        function,
+        begun.z,
+        *ends,
+        noise=_DRAWN[0],
+        enough=_ROUGHLY,
+        max_evaluations=_MOST,
+        curvature=known,
+        scale=part.scale(fit),
+    )
+    sure, faint = set(begun.sure), found.z.copy()
+    for model in objective.models:
+        z, at_end = objective.simplest(model, found.z)
+        if not at_end or model.name in sure:
+            continue
+        if _nearer(found.z, z, begin) and function(z)[0] < found.value - _SURE:
+            sure.add(model.name)
+        towards = np.sign(z - begin)
+        faint = np.where(towards * (faint - begin) > _FAR, begin + towards * _FAR, faint)
+    return _Begun(faint, known if known is not None else _curvature(function, found, space), frozenset(sure))
+
+
+def _curvature(
+    function: Callable[[Vector], tuple[float, Vector]], found: Ascent, space: SearchSpace
+) -> NDArray[np.float64]:
+    """The inverse of minus the second derivatives where a climb has ended, by differences of gradients."""
+    rows = []
+    for step in _APART_BY * np.eye(len(found.z)):
+        step = np.where(found.z + step > space.high, -step, step)
+        value, gradient = function(found.z + step)
+        rows.append((found.gradient - gradient) / step.sum() if np.isfinite(value) else np.zeros(len(step)))
+    matrix = np.array(rows)
+    return Information(0.5 * (matrix + matrix.T), 1).curvature(1)
+
+
+def _reported(
+    objective: PartsObjective, report: Callable[..., None], count: Iterator[int]
+) -> Callable[[Vector], tuple[float, Vector]]:
+    """The objective as a function that is −∞ where nothing can be fitted."""
+
+    def function(z: Vector) -> tuple[float, Vector]:
+        try:
+            found = objective.on_vector(z)
+            report(evaluation=next(count), bound=found[0])
+            return found
+        except (NotPositiveDefiniteError, FloatingPointError, np.linalg.LinAlgError):
+            return -np.inf, np.zeros(len(z))
+
+    return function
 
 
 def _nearer(z: Vector, end: Vector, begin: Vector) -> bool:

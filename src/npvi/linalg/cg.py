@@ -82,15 +82,19 @@ def solve_columns(
     precondition: Callable[[Columns], Columns],
     tolerance: float = 1e-6,
     max_iterations: int = 100,
+    start: Columns | None = None,
 ) -> Columns | None:
     """A⁻¹ rhs for many columns at once, each with its own conjugate gradients; None where some don't converge.
+
+    They begin at `start`, by default at 0.
 
     >>> A = np.array([[4.0, 1.0], [1.0, 3.0]])
     >>> solve_columns(A.dot, np.array([[1.0, 0.0], [2.0, 0.0]]), lambda r: r).round(4)
     array([[0.0909, 0.    ],
            [0.6364, 0.    ]])
     """
-    x, residual = np.zeros_like(rhs), rhs.copy()
+    x = np.zeros_like(rhs) if start is None else start.copy()
+    residual = rhs.copy() if start is None else rhs - matvec(x)
     goal = np.linalg.norm(rhs, axis=0)
     z = precondition(residual)
     direction, rz = z.copy(), np.einsum("ij,ij->j", residual, z)

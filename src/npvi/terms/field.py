@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from npvi.components.new_rows import OfProcess
 from npvi.graph import build_graph
 from npvi.kernels import EARTH_RADIUS, KERNELS, Kernel, Matern12, Subset
 from npvi.kernels.families.random_walk import RandomWalk as RandomWalkKernel
-from npvi.learning.parts import Sought
+from npvi.learning.parts import Sought, seen_by
 from npvi.parameters import Interval, Parameter
 from npvi.priors import NNGP
 from npvi.terms.base import Setting, as_range, as_sd
@@ -81,9 +82,7 @@ class FieldPart:
         self._rho = field.rho if isinstance(field.rho, Parameter) else Parameter(field.rho or _START_RHO)
         self._weight = self._weights(table)
         places, at = np.unique(X, axis=0, return_inverse=True)
-        starts = self._starts()
-        seen = self._kernel(starts).coordinates(self._levels_apart(places, starts))
-        self.graph = build_graph(seen, field.n_neighbors).packed()
+        self.graph = build_graph(self._coordinates(places), field.n_neighbors).packed()
         self.X = places[self.graph.order]
         position = np.argsort(self.graph.order)
         self._rows = Rows(len(places), position[at.ravel()], self._weight)
@@ -201,6 +200,20 @@ class FieldPart:
 
     def nothing(self, at_end: Collection[str]) -> bool:
         return "sd" in at_end
+
+    @property
+    def alike(self) -> NDArray[np.float64]:
+        return self._coordinates(self.X)[self._rows.positions]
+
+    def of_rows(self, rows: NDArray[np.intp]) -> FieldPart:
+        some = copy(self)
+        some.X, some.graph, some._rows = seen_by(rows, self._rows, self.X, self.graph, self._coordinates)
+        return some
+
+    def _coordinates(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """In which near places are near, as learning begins."""
+        starts = self._starts()
+        return self._kernel(starts).coordinates(self._levels_apart(places, starts))
 
     # -- as a term ----------------------------------------------------------------------------------------------------
 

@@ -81,6 +81,13 @@ class GroupPart:
     def nothing(self, at_end: Collection[str]) -> bool:
         return self._model.nothing(at_end)
 
+    @property
+    def alike(self) -> NDArray[np.intp]:
+        return self._model.alike
+
+    def of_rows(self, rows: NDArray[np.intp]) -> GroupModel:
+        return self._model.of_rows(rows)
+
     # -- as a term ----------------------------------------------------------------------------------------------------
 
     def new_rows(self, component: Any, table: pd.DataFrame) -> OfGroup:

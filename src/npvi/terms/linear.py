@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from npvi.checks import LARGEST
 from npvi.components import Coefficients
 from npvi.components.new_rows import OfFew
+from npvi.learning.parts import Held
 from npvi.runtime.warn import warn
 from npvi.terms.base import Setting
 from npvi.terms.records import Linear
@@ -138,6 +139,13 @@ class LinearPart:
 
     def nothing(self, at_end: Collection[str]) -> bool:
         return False
+
+    @property
+    def alike(self) -> None:
+        return None
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Held:
+        return Held(self.name, self.held.of_rows(rows))
 
     # -- as a term ----------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,15 @@ class SmoothPart:
 
     def nothing(self, at_end: Collection[str]) -> bool:
         return False
+
+    @property
+    def alike(self) -> None:
+        return None
+
+    def of_rows(self, rows: NDArray[np.intp]) -> SmoothPart:
+        some = copy(self)
+        some._seen = self._seen[rows]
+        return some
 
     # -- as a term ----------------------------------------------------------------------------------------------------
 

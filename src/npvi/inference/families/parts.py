@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from npvi.components import Parts, PartsPrecision, Variances
+from npvi.components import Moments, Parts, PartsPrecision, Recent, Variances
 from npvi.runtime.arrays import Vector
 
 __all__ = ["AllOfParts", "PartsPosterior"]
 
 #: for the residuals of mean and covariance, where factors and draws tell variances
-_TOLERANCES = (1e-5, 3e-4)
+_TOLERANCES, _ROUGH_TOLERANCES = (1e-5, 3e-4), (1e-3, 1e-2)
 #: how far these may be off, relatively: steps may seem to lower the bound by what follows from it
 _VARIANCES = 0.05
 #: draws for variances and for the determinant: always the same random numbers
@@ -30,6 +30,7 @@ class _OfParts:
     variances: Variances
     log_determinant: float
     precision: PartsPrecision
+    moments: list[Moments] | None = None
     precision_factor: None = None
 
     @property
@@ -52,12 +53,14 @@ class PartsPosterior:
     precision : Λ.
     variances : of η and of each part.
     site_precision : w, shape (rows,).
+    moments : of each part, where derivatives are wanted.
     """
 
     mean: Vector
     precision: PartsPrecision
     variances: Variances
     site_precision: Vector
+    moments: list[Moments] | None = None
 
     @property
     def variance(self) -> Vector:
@@ -73,28 +76,33 @@ class AllOfParts:
     """The best Gaussian for a predictor made of parts: for given w its precision is P + AᵀWA.
 
     Where there are few numbers all is dense and exact, else as `PartsPrecision` has it, by the same random numbers
-    whatever w is; `rough` by fewer of them.
+    whatever w is; `rough` by fewer of them, and with the moments that derivatives ask for, on the way to
+    hyper-parameters. Systems begin where `recent` ones have ended.
     """
 
     name = "full"
 
-    def __init__(self, parts: Parts, seed: int = 0, rough: bool = False) -> None:
-        self.parts, self._seed = parts, seed
+    def __init__(self, parts: Parts, seed: int = 0, rough: bool = False, recent: Recent | None = None) -> None:
+        self.parts, self.rough, self._seed, self._recent = parts, rough, seed, recent
         self._draws, self._probes = (_FEW_DRAWS, _FEW_PROBES) if rough else (_DRAWS, _PROBES)
         self.exact = parts.size <= parts.dense
-        self.tolerances = (0.0, 0.0) if self.exact else _TOLERANCES
-        self.solve_tolerance = 1e-10 if self.exact else 1e-4
+        self.tolerances = (0.0, 0.0) if self.exact else _ROUGH_TOLERANCES if rough else _TOLERANCES
+        self.solve_tolerance = 1e-10 if self.exact else 1e-3 if rough else 1e-4
 
     def covariance(self, w: Vector, solver: PartsPrecision | None = None) -> _OfParts | None:
         """None where Λ isn't positive definite."""
-        found = self.parts.at(w)
+        found = self.parts.at(w, self._recent, self.rough)
         if found is None:
             return None
-        variances = found.variances(np.random.default_rng(self._seed), self._draws)
+        rng, moments = np.random.default_rng(self._seed), None
+        if self.rough:
+            variances, moments = found.told(rng, self._draws)
+        else:
+            variances = found.variances(rng, self._draws)
         logarithm = found.determinant(np.random.default_rng(self._seed), self._probes).logarithm
         if not (np.isfinite(logarithm) and np.isfinite(variances.predictor).all()):
             return None
-        return _OfParts(w, variances, -logarithm, found)
+        return _OfParts(w, variances, -logarithm, found, moments)
 
     def noise(self, before: _OfParts, after: _OfParts) -> float:
         """The bound moves with w by ½ Σ δw v, and v is not quite that of the determinant."""
@@ -106,7 +114,8 @@ class AllOfParts:
 
     def posterior(self, mean: Vector, covariance: _OfParts, like: Any = None) -> PartsPosterior:
         """Of z."""
-        return PartsPosterior(mean, covariance.precision, covariance.variances, covariance.site_precision)
+        precision, w = covariance.precision, covariance.site_precision
+        return PartsPosterior(mean, precision, covariance.variances, w, covariance.moments)
 
     def corrected(self, posterior: Any, covariance: Any) -> None:
         """Nothing better is known."""

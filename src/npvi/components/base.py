@@ -130,6 +130,10 @@ class Component(Protocol[Factor]):
         """Aᵀ x, for x of shape (rows,) or (rows, R)."""
         ...
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Component[Factor]:
+        """The same z, seen by some of the rows."""
+        ...
+
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """P z, for one vector (size,) or many (size, R)."""
         ...

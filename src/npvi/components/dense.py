@@ -53,7 +53,7 @@ class Dense:
         return self.seen.T @ x
 
     def of_rows(self, rows: NDArray[np.intp]) -> Dense:
-        """The same, seen by some of the rows."""
+        """The same z, seen by some of the rows."""
         return Dense(self.seen[rows], self.precision)
 
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:

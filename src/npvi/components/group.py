@@ -105,6 +105,10 @@ class Group:
         """Aᵀ x, for x of shape (rows,) or (rows, R)."""
         return self._transpose @ x
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Group:
+        """The same z, seen by some of the rows."""
+        return Group(self.levels, self.at[rows], self.covariance, self.weight[rows])
+
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """P z."""
         return _by_blocks("jk,lk...->lj...", self.precision, z, self.width)

@@ -55,7 +55,7 @@ class Coefficients:
         return self.basis.T @ x
 
     def of_rows(self, rows: NDArray[np.intp]) -> Coefficients:
-        """The same for some of the rows."""
+        """The same coefficients, for some of the rows."""
         return Coefficients(self.basis[rows], self.precision)
 
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:

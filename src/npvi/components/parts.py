@@ -92,16 +92,16 @@ class Recent:
     """Solutions of the last systems by name, where the next ones, which are like them, begin."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Columns] = {}
+        self._found: dict[str, NDArray[np.float32]] = {}
 
     def like(self, name: str, rhs: Columns) -> Columns | None:
         """Of systems with as many right-hand sides."""
         found = self._found.get(name)
-        return found if found is not None and found.shape == rhs.shape else None
+        return found.astype(np.float64) if found is not None and found.shape == rhs.shape else None
 
     def keep(self, name: str, found: Columns) -> Columns:
         """The same."""
-        self._found[name] = found
+        self._found[name] = found.astype(np.float32)
         return found
 
     def forget(self) -> None:
@@ -308,10 +308,10 @@ class PartsPrecision:
         if few is None:
             found = rest.precondition(inner)  # type: ignore[union-attr]
         elif rest is None:
-            found = self._rough.factor.solve(inner)  # type: ignore[union-attr]
+            found = self._rough.solve(inner)  # type: ignore[union-attr]
         else:
             held = rest.precondition(inner[:n])
-            last = self._rough.factor.solve(inner[n:] - self._across_transpose(held))  # type: ignore[union-attr]
+            last = self._rough.solve(inner[n:] - self._across_transpose(held))  # type: ignore[union-attr]
             found[n:] = last
             found[:n] = held - rest.precondition(self._across(last))
         out = np.empty_like(found)
@@ -381,7 +381,7 @@ class PartsPrecision:
                 rows[j] = rows.get(j, 0.0) + added.parts[j]
                 numbers[j] = numbers.get(j, 0.0) + added.numbers[j]
                 own = moments.get(j, Moments(None, np.zeros((len(root), 0))))
-                moments[j] = Moments(own.factor, np.hstack([own.columns, root]))
+                moments[j] = Moments(own.factor, np.hstack([own.columns, root]) if keep else own.columns)
         order = range(len(self.parts.components))
         variances = Variances(predictor, [rows[j] for j in order], [numbers[j] for j in order])
         return Told(variances, [moments[j] for j in order])
@@ -416,16 +416,22 @@ class PartsPrecision:
         few = self.parts.few
         root = np.zeros((self.parts.size, 0 if few is None else few.size))
         if few is not None:
-            inner = np.concatenate([-self._reduced.held, np.eye(few.size)])
-            root[self._inner] = inner @ self._reduced.factor.inverse_root
+            own = self._reduced.factor.inverse_root
+            root[self._inner[: self._n_rest]] = self._reduced.held @ -own
+            root[self._inner[self._n_rest :]] = own
         return root
 
     def _by_root(self, root: Columns) -> Variances:
         """Of covariances root rootᵀ."""
-        seen = [part.times(some) for part, some in zip(self.parts.components, self.parts.split(root))]
-        return Variances(
-            _squares(_total(seen)), [_squares(x) for x in seen], list(map(_squares, self.parts.split(root)))
-        )
+        parts, n = self.parts.components, len(self.site_precision)
+        predictor, rows, roots = np.zeros(n), [np.zeros(n) for _ in parts], self.parts.split(root)
+        together = max(1, _NUMBERS // n)
+        for start in range(0, root.shape[1], together):
+            seen = [part.times(some[:, start : start + together]) for part, some in zip(parts, roots)]
+            predictor += _squares(_total(seen))
+            for own, x in zip(rows, seen):
+                own += _squares(x)
+        return Variances(predictor, rows, list(map(_squares, roots)))
 
     @cached_property
     def _dense(self) -> Any:
@@ -448,16 +454,17 @@ class PartsPrecision:
         return self.parts.few.transpose_times((self.site_precision * seen.T).T)  # type: ignore[union-attr]
 
     @cached_property
-    def _rough(self) -> _Schur | None:
-        """Of the few numbers, by the preconditioner of the others."""
+    def _rough(self) -> DenseFactor | None:
+        """Of what is left of the few numbers, by the preconditioner of the others."""
         rest = self._rest
-        return self._schur(None if rest is None else lambda x, name: rest.precondition(x))
+        found = self._schur(None if rest is None else lambda x, name: rest.precondition(x))
+        return None if found is None else found.factor
 
     @cached_property
     def _reduced(self) -> _Schur:
         """The same to a tolerance; an error of it enters squared."""
         rest = self._rest
-        found = self._rough if rest is None else self._schur(lambda x, name: rest.solve(x, rest.tolerance, name))
+        found = self._schur(None if rest is None else lambda x, name: rest.solve(x, rest.tolerance, name))
         assert found is not None
         return found
 
@@ -468,12 +475,12 @@ class PartsPrecision:
             factor = dense_factor(S)
             return None if factor is None else _Schur(np.zeros((0, len(S))), factor)
         held = np.empty((self._n_rest, len(S)))
-        pulled = np.empty((self._n_rest, len(S)))
-        for some in _batches(len(S), self.parts.size):
-            columns = self._across(np.eye(len(S))[:, some])
-            held[:, some] = solve(columns, f"few {some.start}")
-            pulled[:, some] = self._rest.matvec(held[:, some]) - 2.0 * columns  # type: ignore[union-attr]
-        S = S + held.T @ pulled  # XᵀΛX with X = [−Y, I]: never less than the complement
+        batches = _batches(len(S), self.parts.size)
+        for some in batches:
+            held[:, some] = solve(self._across(np.eye(len(S))[:, some]), f"few {some.start}")
+        for some in batches:  # XᵀΛX with X = [−Y, I]: never less than the complement
+            twice = self._across(2.0 * np.eye(len(S))[:, some])
+            S[:, some] += held.T @ (self._rest.matvec(held[:, some]) - twice)  # type: ignore[union-attr]
         factor = dense_factor(0.5 * (S + S.T))
         return None if factor is None else _Schur(held, factor)
 
@@ -561,7 +568,7 @@ class _Apart:
         logarithms = np.empty(probes)
         for some in _batches(probes, self.parts.size):
             noise = rng.standard_normal((self.parts.size, len(some)))
-            logarithms[some] = inverse_root(self._around, noise, self.tolerance, _MOST_ROOT).logarithm
+            logarithms[some] = inverse_root(self._around, noise, self.tolerance, _MOST_ROOT, rooted=False).logarithm
         known = sum(factor.log_determinant() for factor in self.factors)
         error = float(np.std(logarithms) / np.sqrt(probes))
         return LogDeterminant(known + float(np.mean(logarithms)), error)

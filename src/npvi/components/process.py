@@ -67,6 +67,11 @@ class Process:
         """Aᵀ x, for x of shape (rows,) or (rows, R)."""
         return self.rows.transpose_times(x)
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Process:
+        """The same z, seen by some of the rows."""
+        weight = None if self.rows.weight is None else self.rows.weight[rows]
+        return Process(self.prior, Rows(self.size, self.rows.positions[rows], weight))
+
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """P z, for one vector (size,) or many (size, R)."""
         return self.prior.matvec(z)

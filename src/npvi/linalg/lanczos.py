@@ -27,12 +27,16 @@ class Rooted(NamedTuple):
 
 
 def inverse_root(
-    matvec: Callable[[Columns], Columns], x: Columns, tolerance: float = 1e-2, max_steps: int = 30
+    matvec: Callable[[Columns], Columns],
+    x: Columns,
+    tolerance: float = 1e-2,
+    max_steps: int = 30,
+    rooted: bool = True,
 ) -> Rooted:
     """M^{−½} x and xᵀ log(M) x for every column of x, M symmetric positive definite and near the identity.
 
     Each step is one product with M. It stops when the last step changed no column of M^{−½} x by more than `tolerance`
-    of its size.
+    of its size. Without the root, which has no columns then, no more than two vectors for each are held.
 
     >>> M = np.diag([0.5, 1.0, 2.0])
     >>> found = inverse_root(M.dot, np.ones((3, 1)), tolerance=1e-12)
@@ -69,6 +73,10 @@ def inverse_root(
         before = root
         below.append(norm)
         basis.append(product / np.where(norm > 0.0, norm, 1.0))
+        if not rooted:
+            del basis[:-2]
+    if not rooted:
+        return Rooted(x[:, :0], logarithm * size**2, departure, step)
     total = sum(coefficient * vector for coefficient, vector in zip(root, basis))
     return Rooted(np.asarray(total) * size, logarithm * size**2, departure, step)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import jax
 import numpy as np
 import pytest
@@ -337,3 +340,21 @@ def test_variances_of_rates_under_a_wide_f(likelihood):
     assert np.all(variance[:2] >= 1.0)
     assert np.isfinite(variance[:3]).all()
     assert variance[3] == np.inf
+
+
+@pytest.mark.parametrize("concentration", [0.01, 10.0, 300.0, 1e4])
+def test_beta_binomial_tails_of_few_trials_have_all_digits(concentration):
+    """Against sums of fractions."""
+    rng = np.random.default_rng(0)
+    n, f = rng.integers(1, 129, 25), rng.normal(0.0, 4.0, 25)
+    y = np.floor(0.5 * rng.uniform(size=25) * n)
+    found = BetaBinomial(concentration).cdf(y, f, trials=n.astype(float))
+    for k in range(25):
+        odds = Fraction(float(np.exp(f[k])))
+        a, b = (Fraction(concentration) * share / (1 + odds) for share in (odds, 1))
+        total = Fraction(0)
+        for count in range(int(y[k]) + 1):
+            chosen = [a + i for i in range(count)] + [b + i for i in range(int(n[k]) - count)]
+            total += math.comb(int(n[k]), count) * math.prod(chosen)
+        exact = total / math.prod(a + b + i for i in range(int(n[k])))
+        assert found[k] == pytest.approx(float(exact), rel=1e-12)

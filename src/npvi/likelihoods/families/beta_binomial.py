@@ -100,12 +100,15 @@ class BetaBinomial(Likelihood, name="beta_binomial", about="successes among tria
         a, b = np.where(swap[:, None], b, a), np.where(swap[:, None], a, b)
         # the variance of the log-odds that a (k + 1)st of n uniform numbers has, beside that of the probability
         blur = (1.0 / np.maximum(last + 1.0, 1.0) + 1.0 / (n - last)) * max(0.25 * float(self.concentration), 1.0)
-        total, kind = np.zeros(a.shape), np.where(blur < 0.006, 2, np.where((blur < 0.15) & (last > _FEW), 1, 0))
-        kind[last < 0.0] = -1
-        for number, add in enumerate((_few_terms, _by_nodes, _by_moments)):
-            some = kind == number
-            if np.any(some):
-                total[some] = add(last[some], n[some], a[some], b[some])
+        kind = np.where(blur < 0.006, 2, np.where((blur < 0.15) & (last > _FEW), 1, 0))
+        if not kind.any():  # as with few trials; to take rows out costs as much as their sums
+            total = _few_terms(last, n, a, b)
+        else:
+            total = np.empty(a.shape)
+            for number, add in enumerate((_few_terms, _by_nodes, _by_moments)):
+                some = kind == number
+                if np.any(some):
+                    total[some] = add(last[some], n[some], a[some], b[some])
         total = np.where(swap[:, None], 1.0 - total, total)
         total[y < 0.0], total[y >= n] = 0.0, 1.0
         return np.clip(total, 0.0, 1.0).reshape(shape)
@@ -143,23 +146,34 @@ def _few_terms(last: np.ndarray, n: np.ndarray, a: np.ndarray, b: np.ndarray) ->
     """P(Y ≤ last), term by term."""
     log_first = np.zeros(a.shape)
     large = n > _SMALL
-    trials = n[large, None]
-    log_first[large] = log_rising(b[large], trials, np) - log_rising((a + b)[large], trials, np)
+    if large.any():
+        trials = n[large, None]
+        log_first[large] = log_rising(b[large], trials, np) - log_rising((a + b)[large], trials, np)
     return _add_terms(last, n, a, b, log_first)
 
 
 @reordered
 def _add_terms(last, n, a, b, log_first):
-    """The first term is Π (b + k)/(a + b + k), or given where n is not small."""
+    """The logarithm of the first term is given where n is not small; else terms are multiplied out, over Π (a + b + k),
+    with a + b the same in all columns: that takes no logarithm, and a division for a row."""
     out = np.ones(a.shape)
+    product = np.empty(out.shape[1])
     for i in range(len(out)):
         if n[i] <= _SMALL:
-            log_first[i] = 1.0
-            for k in range(int(n[i])):
+            concentration = a[i, 0] + b[i, 0]
+            product[:] = 1.0
+            for k in range(int(last[i]) - 1, -1, -1):
+                others = n[i] - k - 1.0
+                share = 1.0 / (concentration + others)
+                factor = share * (n[i] - k) / (k + 1.0)
                 for j in range(out.shape[1]):
-                    log_first[i, j] *= (b[i, j] + k) / (a[i, j] + b[i, j] + k)
-            for j in range(out.shape[1]):
-                log_first[i, j] = np.log(log_first[i, j])
+                    product[j] *= share * (b[i, j] + others)
+                    out[i, j] = product[j] + factor * (a[i, j] + k) * out[i, j]
+            for k in range(int(n[i] - last[i])):
+                share = 1.0 / (concentration + k)
+                for j in range(out.shape[1]):
+                    out[i, j] *= share * (b[i, j] + k)
+            continue
         if log_first[i].min() > -600.0:
             for k in range(int(last[i]) - 1, -1, -1):
                 factor, others = (n[i] - k) / (k + 1.0), n[i] - k - 1.0

@@ -11,7 +11,7 @@ import pytest
 
 import npvi
 from npvi.graph import build_graph, extend_graph
-from npvi.kernels import Matern, Matern32, Subset
+from npvi.kernels import Matern, Matern12, Matern32, Subset
 from npvi.linalg import Noise
 from npvi.posteriors import DrawsPosterior
 from npvi.priors import NNGP, NotPositiveDefiniteError
@@ -87,6 +87,22 @@ def test_a_copy_has_no_factor_and_does_without():
     model.update(X[1500:], y[1500:])
     other.update(X[1500:], y[1500:])
     agree(model, other, X[:300])
+
+
+@pytest.mark.parametrize("length", [0.1, 0.3])
+def test_few_new_rows_ask_for_few_variances(length, tmp_path):
+    """What the fit has found out of its rows' variances is used, by a loaded model too: the answer is a fit's."""
+    n, settings = 6000, {**SETTINGS, "kernel": Matern12(length), "nugget": 0.01, "n_neighbors": 20}
+    X, y = counts(n)
+    model = npvi.GPRegressor("poisson", **settings).fit(X[:-60], y[:-60])
+    model.save(tmp_path / "model.npvi")
+    scratch = npvi.GPRegressor("poisson", **settings).fit(X, y).predict_dist(X)
+    for updated in (model, npvi.load(tmp_path / "model.npvi")):
+        updated.update(X[-60:], y[-60:])
+        assert updated.fit_info_["marginal_variances"]["compared"] < n / 4
+        ours, sd = updated.predict_dist(X), np.sqrt(scratch.latent_var)
+        np.testing.assert_allclose((ours.latent_mean - scratch.latent_mean) / sd, 0.0, atol=3e-4)
+        np.testing.assert_allclose(np.sqrt(ours.latent_var) / sd, 1.0, rtol=0, atol=1e-3)
 
 
 def test_neighbours_variances_are_foreseen():

@@ -102,6 +102,8 @@ def fit_posterior(
         tolerance = max(tolerance, _COEFFICIENTS)
     tolerances = (max(tolerance, family.tolerances[0]), max(tolerance, family.tolerances[1]))
     problem = Problem(family, data, stack, tolerances, enough)
+    if start is not None:
+        family.begin(start)
     return _ascended(problem, problem.initial(start), tolerances, max_iterations, enough, progress)
 
 

@@ -114,12 +114,16 @@ def _start(fitted: Fitted, prior: Any, data: Data, basis: NDArray[np.float64], g
         return Start(np.concatenate([posterior.mean, predicted]), np.concatenate([posterior.variance, spread]))
     mean, variance, sites = _told(data.take(np.arange(old, len(data.y))), predicted, spread)
     every = np.concatenate([posterior.site_precision, sites])
-    before, factor = posterior.variance, None
-    if isinstance(posterior, DrawsPosterior | PrecisionPosterior) and isinstance(given, NeighborConditional):
+    before, factor, ratio = posterior.variance, None, None
+    if isinstance(posterior, DrawsPosterior) and isinstance(given, NeighborConditional):
         before = posterior.variance_beside(given.neighbors, given.weights, spread, sites)
-        factor = None if posterior.factor is None else posterior.factor.extended(prior.root, every)
+    if isinstance(posterior, PrecisionPosterior):
+        factor = posterior.factor or fitted.prior.factor(posterior.site_precision, fitted.prior.routes[0])
+        if not len(factor.breakdowns):
+            ratio = posterior.variance / factor.inverse_diagonal()
+        factor = factor.extended(prior.root, every)
     mean, variance = np.concatenate([posterior.mean, mean]), np.concatenate([before, variance])
-    return Start(mean, variance, every, factor)
+    return Start(mean, variance, every, factor, ratio)
 
 
 def _told(data: Data, mean: NDArray, variance: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -122,34 +122,6 @@ class PrecisionPosterior:
             product += self.modes @ (self.gains[:, None] * (self.modes.T @ A))
         return product
 
-    def variance_beside(
-        self,
-        neighbors: NDArray[np.int32],
-        weights: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        site_precision: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """About what the marginal variances become when new points are observed: of the new points' neighbours.
-
-        New point i is Σ_j weights_ij f[neighbors_ij] and noise of its own, `variance` in all, and is observed with
-        `site_precision` w: a neighbour's v loses C² w / (1 + w variance), C the covariance of the two.
-        """
-        found = self.variance.copy()
-        padded = np.where(neighbors < 0, 0, neighbors)
-        weights = np.where(neighbors < 0, 0.0, weights)
-        around = self.projected_variance(padded, weights)
-        for s in range(neighbors.shape[1]):  # from the variance of the sum of both
-            j = neighbors[:, s]
-            there = j >= 0
-            both = np.concatenate([padded, padded[:, s : s + 1]], axis=1)[there]
-            sums = self.projected_variance(both, np.concatenate([weights, np.ones((len(j), 1))], axis=1)[there])
-            v = self.variance[j[there]]
-            covariance = 0.5 * (sums - around[there] - v)
-            w = site_precision[there]
-            loss = np.minimum(covariance**2 / v, around[there]) * w / (1.0 + w * variance[there])
-            np.multiply.at(found, j[there], np.maximum(0.5, 1.0 - loss))
-        return found
-
 
 @compiled
 def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, out, place):

@@ -16,12 +16,14 @@ __all__ = ["Covariance", "Family", "Start"]
 @dataclass(frozen=True)
 class Start:
     """Where to begin: marginal means and variances of f; with site precisions, where they go with them already, and
-    perhaps something like a factor of P + W."""
+    perhaps something like a factor of P + W, and the ratio of marginal variances to those that such a factor tells, of
+    the first points."""
 
     mean: Vector
     variance: Vector
     site_precision: Vector | None = None
     factor: PrecisionFactor | None = None
+    ratio: Vector | None = None
 
 
 class Covariance(Protocol):
@@ -51,6 +53,10 @@ class Family(Protocol[C]):
     """Residuals of mean and covariance below these mean nothing, because of how V is computed."""
     solve_tolerance: float
     """To which systems of a Newton step are solved: no better than the rest of the iteration is."""
+
+    def begin(self, start: Start) -> None:
+        """Take from a start what helps to compute V."""
+        ...
 
     def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> C | None:
         """The best V for w, or None where there is none; `solver` is for P + W, if there is one."""

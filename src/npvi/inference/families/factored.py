@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.components import ProcessPrecision
+from npvi.inference.families.base import Start
 from npvi.linalg import ZeroFillFactor
 from npvi.priors import Prior
 
@@ -51,6 +52,9 @@ class FactoredCovariances:
 
     def __init__(self, prior: Prior) -> None:
         self.prior = prior
+
+    def begin(self, start: Start) -> None:
+        """Nothing but what the factor says is taken."""
 
     def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> _Factored | None:
         """None where there is no factor with a positive diagonal."""

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from npvi.components.precision_posterior import again, precision_posterior
 from npvi.components.process import PROBES, ProcessPrecision
+from npvi.inference.families.base import Start
 from npvi.linalg import DenseFactor, Noise, ZeroFillFactor, dense_factor
 from npvi.linalg.many_columns import count_of
 from npvi.linalg.woodbury import WoodburyFactor
@@ -106,6 +107,14 @@ class AllCovariances:
         self._precision = prior.block(np.arange(prior.graph.n_points)) if dense else None
         self._info: dict[str, Any] = {}
         self._ratio: Vector | float = 1.0  # of marginal variances to what the factor says they are
+        self._known = 0  # points that it is known of from a fit before
+        self._left_alone = False  # whether it was 1 there
+
+    def begin(self, start: Start) -> None:
+        """Which marginal variances the factor tells, and how well, is a matter of the points around."""
+        if not self.exact and start.ratio is not None:
+            self._known, self._left_alone = len(start.ratio), np.allclose(start.ratio, 1.0, rtol=0.0, atol=1e-6)
+            self._ratio = np.append(start.ratio, np.ones(self.prior.graph.n_points - self._known))
 
     def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> _Inverse | None:
         if self._precision is not None:
@@ -147,8 +156,17 @@ class AllCovariances:
         if self.strict or not isinstance(posterior, PrecisionPosterior):
             return None
         n = len(posterior.mean)
+        if self._known:
+            # of points that a fit before has seen more is known than of new ones, unless there were too many of these
+            old, new = _spaced(self.prior.graph.spatial, min(n, _SOME)), np.arange(self._known, n, dtype=np.int32)
+            if _rms(np.sqrt(_ratio(posterior, old[old < self._known])) - 1.0) <= _FINE:
+                every = np.ones(n)
+                every[new] = _ratio(posterior, new)
+                # as that fit has done: all are corrected, or none where they are off by little on the whole
+                off = _rms(np.sqrt(every if self._left_alone else every[new]) - 1.0)
+                return self._better(covariance, every, len(old) + len(new), off, 0.0)
         rows = self._compared(posterior)
-        ratio = posterior.projected_variance(rows[:, None], np.ones((len(rows), 1))) / posterior.variance[rows]
+        ratio = _ratio(posterior, rows)
         off = _rms(np.sqrt(ratio) - 1.0)
         if len(rows) == n:
             every, left = np.empty(n), 0.0
@@ -160,12 +178,15 @@ class AllCovariances:
             nearest: Any = tree.query(points[rows], _LIKE + 1)[1]  # the first is the row itself
             others = ratio[nearest[:, 1:]].mean(axis=1)
             left = _rms(np.sqrt(ratio / others) - 1.0)
+        return self._better(covariance, every, len(rows), off, left)
+
+    def _better(self, covariance: _Inverse, ratio: Vector, compared: int, off: float, left: float) -> _Inverse | None:
         fine = off <= max(_FINE, left)
-        self._info["marginal_variances"] = {"compared": len(rows), "off": off, "left": off if fine else left}
+        self._info["marginal_variances"] = {"compared": compared, "off": off, "left": off if fine else left}
         if fine:
             return None
-        self._ratio = self._ratio * every
-        return replace(covariance, variance=covariance.variance * every)
+        self._ratio = self._ratio * ratio
+        return replace(covariance, variance=covariance.variance * ratio)
 
     def _compared(self, posterior: PrecisionPosterior) -> NDArray[np.int32]:
         """Rows whose variances the ancestors are asked for: all, or as many as a share of the fit's work pays for."""
@@ -203,6 +224,11 @@ class AllCovariances:
 
 def _spaced(rows: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     return rows[np.linspace(0, len(rows) - 1, count).astype(np.int64)]
+
+
+def _ratio(posterior: PrecisionPosterior, rows: NDArray[np.int32]) -> Vector:
+    """Of variances by the ancestors to those that the posterior has."""
+    return posterior.projected_variance(rows[:, None], np.ones((len(rows), 1))) / posterior.variance[rows]
 
 
 def _rms(x: Vector) -> float:

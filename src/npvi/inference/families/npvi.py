@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.components import ProcessPrecision
+from npvi.inference.families.base import Start
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
 from npvi.priors import Prior
@@ -49,6 +50,9 @@ class SparseFactors:
 
     def __init__(self, prior: Prior) -> None:
         self.prior = prior
+
+    def begin(self, start: Start) -> None:
+        """It is all in closed form."""
 
     def covariance(self, w: Vector, solver: ProcessPrecision | None = None) -> _Swept | None:
         """One sweep; None where it met a block that isn't positive definite (w < 0)."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from npvi.components import Moments, Parts, PartsPrecision, Recent, Variances
+from npvi.inference.families.base import Start
 from npvi.runtime.arrays import Vector
 
 __all__ = ["AllOfParts", "PartsPosterior"]
@@ -88,6 +89,9 @@ class AllOfParts:
         self.exact = parts.size <= parts.dense
         self.tolerances = (0.0, 0.0) if self.exact else _ROUGH_TOLERANCES if rough else _TOLERANCES
         self.solve_tolerance = 1e-10 if self.exact else 1e-3 if rough else 1e-4
+
+    def begin(self, start: Start) -> None:
+        """Nothing helps."""
 
     def covariance(self, w: Vector, solver: PartsPrecision | None = None) -> _OfParts | None:
         """None where Λ isn't positive definite."""

@@ -8,7 +8,11 @@ import pytest
 from scipy import linalg, special
 
 import npvi
+from npvi.inference import Data
+from npvi.learning.parts import PartsObjective
 from npvi.likelihoods import Bernoulli, Gamma, Gaussian, Poisson
+from npvi.terms.base import Setting
+from npvi.terms.design import Design
 from tests.support.oracle import matern12, matern32
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
@@ -55,8 +59,13 @@ def years(t):
     return t[["year"]].to_numpy(float)
 
 
+def of_field(K, t, sd, *level):
+    """A field has a variance of 10⁻⁶ of its own at each of its places, without which near ones can't be told apart."""
+    return K + 1e-6 * sd**2 * same(t, "x", "y", *level)
+
+
 def field(t, length=0.3, sd=0.8):
-    return matern32(places(t), places(t), length, sd**2)
+    return of_field(matern32(places(t), places(t), length, sd**2), t, sd)
 
 
 def cases(t):
@@ -77,6 +86,10 @@ def cases(t):
     walks = npvi.Field("x", "y", by=npvi.RandomWalk("year"), range=0.6, sd=0.4, n_neighbors=200)
     rough = npvi.Field("x", "y", kernel="matern12", range=1.0, sd=0.6, n_neighbors=200)
     observer = npvi.Group("observer", sd=0.5)
+
+    def smooth(sd):
+        return matern32(places(t), places(t), 0.3, sd**2)
+
     return {
         "space and observers": ([space, observer], [field(t), 0.25 * observers]),
         "slopes": ([npvi.Group("observer", slope="effort", sd=[0.5, 0.3])], [slopes]),
@@ -86,11 +99,14 @@ def cases(t):
         ),
         "by year": ([by_year], [field(t, 0.3, 0.7) * same(t, "year")]),
         "space and by year": ([space, by_year], [field(t), field(t, 0.3, 0.7) * same(t, "year")]),
-        "ar1": ([ar], [field(t, 0.3, 0.7) * 0.6**apart]),
-        "walk": ([walks], [field(t, 0.3, 0.4) * walk]),
+        "ar1": ([ar], [of_field(smooth(0.7) * 0.6**apart, t, 0.7, "year")]),
+        "walk": ([walks], [of_field(smooth(0.4) * walk, t, 0.4, "year")]),
         "varying": (
             [rough, npvi.Varying("effort", over=over)],
-            [matern12(places(t), places(t), 0.5, 0.36), field(t, 0.4, 0.5) * np.outer(effort, effort)],
+            [
+                of_field(matern12(places(t), places(t), 0.5, 0.36), t, 0.6),
+                field(t, 0.4, 0.5) * np.outer(effort, effort),
+            ],
         ),
         "linear": ([npvi.Linear("effort", "habitat", scale=2.0), observer], [linear, 0.25 * observers]),
     }
@@ -173,13 +189,13 @@ def test_parts_bound_and_predictions(name, noise):
     model = npvi.GPRegressor(likelihood, terms=[*terms, npvi.Offset("logged")], learn=False, hyper="plug-in")
     model.fit(t[:ROWS], y)
     bound, z, V = best(written(y[:, None]), L[:ROWS], True, offset[:ROWS])
-    assert model.elbo_ == pytest.approx(bound, abs=2e-3)
+    assert model.elbo_ == pytest.approx(bound, abs=1e-4)
     A = np.hstack([L, np.ones((len(t), 1))])
     dist = model.predict_dist(t[ROWS:])
-    np.testing.assert_allclose(dist.latent_mean, (A @ z + offset)[ROWS:], atol=2e-3)
+    np.testing.assert_allclose(dist.latent_mean, (A @ z + offset)[ROWS:], atol=1e-4)
     covariance = A[ROWS:] @ V @ A[ROWS:].T
-    np.testing.assert_allclose(dist.latent_var, np.diag(covariance), rtol=2e-3)
-    np.testing.assert_allclose(dist.joint_covariance(), covariance, atol=5e-3 * covariance.max())
+    np.testing.assert_allclose(dist.latent_var, np.diag(covariance), rtol=1e-4)
+    np.testing.assert_allclose(dist.joint_covariance(), covariance, atol=1e-4 * covariance.max())
     draws = dist.joint_latent_sample(4000, seed=0)
     np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.12 * covariance.max())
     start = 0
@@ -190,6 +206,26 @@ def test_parts_bound_and_predictions(name, noise):
         if isinstance(term, npvi.Linear):
             continue
         alone = model.predict_dist(t[ROWS:], terms=[term])
-        np.testing.assert_allclose(alone.latent_mean, part @ z[columns], atol=2e-3)
+        np.testing.assert_allclose(alone.latent_mean, part @ z[columns], atol=1e-4)
         variance = np.einsum("ij,jk,ik->i", part, V[columns, columns], part)
-        np.testing.assert_allclose(alone.latent_var, variance, rtol=2e-3, atol=1e-6)
+        np.testing.assert_allclose(alone.latent_var, variance, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("noise", ["poisson", "bernoulli"])
+@pytest.mark.parametrize("name", [*cases(table()), "smooths"])
+def test_gradients_by_differences(name, noise):
+    """Of bound and priors, in every parameter of every kind of term."""
+    t = table()[:ROWS]
+    smooths = [npvi.Smooth("depth"), npvi.Smooth("day", cyclic=True), npvi.Smooth("depth", "effort", k=5)]
+    terms, _ = cases(table()).get(name, (smooths, None))
+    likelihood, _, respond = NOISES[noise]
+    rng = np.random.default_rng(2)
+    y = respond(rng, 0.5 * rng.standard_normal(ROWS) + np.sin(t["depth"].to_numpy() / 20.0))
+    design = Design(terms, t, Setting(ROWS, 1.0, True))
+    objective = PartsObjective(design.parts, Data(likelihood, y), design.offset, same=design.same)
+    z = objective.space.vector()
+    _, gradient = objective.on_vector(z)
+    for k, coordinate in enumerate(objective.space.coordinates):
+        step = 1e-3 * np.eye(len(z))[k]
+        ends = [objective.on_vector(z + sign * step)[0] for sign in (1.0, -1.0)]
+        assert gradient[k] == pytest.approx((ends[0] - ends[1]) / 2e-3, rel=1e-4, abs=1e-4), coordinate.name

@@ -112,6 +112,16 @@ def counts():
     return model, X, y, hours
 
 
+def test_data_simulated_with_the_same_seed_are_no_structure():
+    """Places from default_rng(0), and labels that don't depend on them: residuals are broken by other numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 10.0, size=(400, 1))
+    model = npvi.GPClassifier(kernel=npvi.kernels.RBF(1.0), learn=False).fit(X, rng.uniform(size=400) < 0.5)
+    found = npvi.diagnose(model, seed=0)
+    assert not [warning for warning in found.warnings if "correlated" in warning]
+    assert abs(stats.spearmanr(found.pit, X[:, 0]).statistic) < 0.15
+
+
 def test_exposure_tables_and_seeds():
     model, X, y, hours = counts()
     training = (X[:125], y[:125], {"exposure": hours[:125]})

@@ -80,6 +80,7 @@ class _Totals:
 
     def __init__(self, source: Source, target: str) -> None:
         from npvi.diagnostics.means import MeansTally
+        from npvi.predictive.calibration import numbers_of_our_own
 
         self.source, self.target = source, target
         self.rows, self.left_out = 0, 0
@@ -87,7 +88,7 @@ class _Totals:
         self.inside = np.zeros(len(_LEVELS))
         self.classes = getattr(source.model, "classes_", None)
         self.several = self.classes is not None and len(self.classes) > 2
-        self.rng = np.random.default_rng(0)
+        self.rng = numbers_of_our_own(0)
         self.tally = None if self.several else MeansTally(source.model)
 
     def add(self, frame: Any) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from npvi.diagnostics.means import Means, MeansTally
 from npvi.likelihoods import Gaussian
 from npvi.predictive import Predictive
-from npvi.predictive.calibration import coverage, crps_of_draws, randomised_pit
+from npvi.predictive.calibration import coverage, crps_of_draws, numbers_of_our_own, randomised_pit
 
 __all__ = ["INTERVAL", "LEVELS", "Scores", "crps", "crps_of_draws", "score", "take"]
 
@@ -79,7 +79,7 @@ def score(
     """
     import scoringrules  # a slow import
 
-    rng = np.random.default_rng(seed)
+    rng = numbers_of_our_own(seed)
     pit, mean = np.empty((2, len(y)))
     sums, counts = np.zeros(3), np.zeros(3)
     tally = MeansTally(model, together=given is None)

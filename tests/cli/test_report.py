@@ -5,6 +5,10 @@ from __future__ import annotations
 import html
 
 import pytest
+from sklearn.preprocessing import StandardScaler
+
+from npvi import GPRegressor, Pipeline
+from npvi.kernels import Matern32
 
 
 def test_page_of_a_model_and_of_test_rows(npvi, tmp_path):
@@ -25,6 +29,17 @@ def test_labels(npvi, tmp_path):
     done = npvi("report present.npvi --data test.csv --grid 10 -o {tmp}/page.html")
     assert done.exit_code == 0, done.output
     assert "probability of yes" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_pipelines_take_the_columns_of_the_table(npvi, survey, tmp_path):
+    gp = GPRegressor(kernel=Matern32(0.5), learn=False, n_neighbors=8)
+    scaled = Pipeline([("scale", StandardScaler()), ("gp", gp)])
+    scaled.fit(survey[["lon", "lat"]][:240], survey["temperature"][:240]).save(tmp_path / "scaled.npvi")
+    for options in ("", "--data test.csv"):
+        done = npvi(f"report {{tmp}}/scaled.npvi {options} --target temperature --grid 10 -o {{tmp}}/page.html")
+        assert done.exit_code == 0, done.output
+        text = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "rows of lon, lat. Before it came StandardScaler." in text
 
 
 @pytest.mark.parametrize(

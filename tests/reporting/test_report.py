@@ -14,13 +14,19 @@ import pandas as pd
 import pytest
 import rioxarray  # noqa: F401 - which gives arrays their systems
 import xarray
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import npvi
 from npvi.estimators.leaving_out import left_out
-from npvi.maps import borders
+from npvi.maps import borders, training_inputs
 from npvi.reporting import page
 from npvi.reporting.map_panel import Observations
 from npvi.reporting.parts import numbers_of, parts_of
+from npvi.reporting.pipelines import PipelineStudy
 from npvi.reporting.study import Study
 from npvi.reporting.summed import TermsStudy
 from tests.reporting.conftest import EVIL, EVIL_COLUMN
@@ -239,3 +245,65 @@ def test_what_cannot_be_of_terms_is_said(summed, observed, tmp_path):
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         npvi.diagnose(summed, table, y[:5])
     assert not list(tmp_path.iterdir())
+
+
+def test_pipelines_are_shown_in_the_inputs_of_their_first_step(survey, tmp_path):
+    X, y = survey
+    places = X[["lon", "lat"]]
+    gp = npvi.GPRegressor("poisson", npvi.kernels.Matern32(1.0), learn=False, n_neighbors=8)
+    model = make_pipeline(StandardScaler(), gp).fit(places[:200], y[:200])
+    study = PipelineStudy(npvi.Pipeline(model.steps), (places[200:], y[200:], {}))
+    np.testing.assert_allclose(study.X, places[:200])
+    assert study.degrees
+    assert study.inner[1] == ["lon after StandardScaler", "lat after StandardScaler"]
+    np.testing.assert_allclose(study.inner[0].std(axis=0), 1.0)
+    np.testing.assert_allclose(study.tested_places, places[200:])
+    scaled = (places[200:] - places[:200].mean()) / places[:200].std(ddof=0)
+    np.testing.assert_allclose(study.judged.mean, gp.predict_dist(scaled.to_numpy()).mean, rtol=1e-9)
+    path = tmp_path / "page.html"
+    npvi.report(model, path, places[200:], y[200:], grid=0.5)
+    text = path.read_text(encoding="utf-8")
+    assert "rows of lon, lat. Before it came StandardScaler." in text
+    assert "length scale" in text
+    assert {"map", "pit", "neighbourhood-plot"} <= set(data_of(path, "plots"))
+
+
+@pytest.mark.parametrize("step", [PCA(1), PolynomialFeatures(2, include_bias=False)], ids=["fewer", "more"])
+def test_pipelines_whose_steps_cannot_be_undone_are_shown_as_the_model_sees_them(step, survey, tmp_path):
+    X, y = survey
+    model = make_pipeline(step, npvi.GPRegressor("poisson", npvi.kernels.Matern32(100.0), learn=False)).fit(
+        X[["lon", "lat"]][:150], y[:150]
+    )
+    with pytest.raises(ValueError, match="can't be undone"):
+        training_inputs(model)
+    npvi.report(model, tmp_path / "page.html", X[["lon", "lat"]][150:], y[150:])
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    names = ", ".join(model[:-1].get_feature_names_out())
+    assert f"rows of {names}. These are what {type(step).__name__} made of the columns." in text
+
+
+def test_pipelines_of_labels_and_without_a_step(survey, tmp_path):
+    X, y = survey
+    for steps in (["passthrough"], [StandardScaler()]):
+        model = make_pipeline(*steps, npvi.GPClassifier(learn=False)).fit(X[["lon", "lat"]], y > 1.0)
+        npvi.report(model, tmp_path / "page.html", grid=0.5)
+        assert "map" in data_of(tmp_path / "page.html", "plots")
+
+
+def test_what_a_pipeline_cannot_be_is_said(survey, tmp_path):
+    X, y = survey
+    other = make_pipeline(StandardScaler(), LinearRegression()).fit(X[["lon", "lat"]], y)
+    with pytest.raises(TypeError, match="a pipeline that ends in one; got Pipeline that ends in LinearRegression"):
+        npvi.report(other, tmp_path / "x.html")
+    with pytest.raises(NotFittedError):
+        npvi.report(make_pipeline(StandardScaler(), npvi.GPRegressor()), tmp_path / "x.html")
+
+
+def test_what_held_is_said_too(survey, tmp_path):
+    X, y = survey
+    model = npvi.GPRegressor("poisson", npvi.kernels.Matern32(1.0), coords=["lon", "lat"], learn=False).fit(X, y)
+    npvi.report(model, tmp_path / "page.html", grid=0.5)
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    study = Study(model)
+    assert re.search(rf'<li class="good">90 % intervals hold {100 * study.judged.coverage[0.9]:.1f} %', text)
+    assert re.search(rf"sum to {study.judged.means.sum_predicted:.4g} where {y.sum():.4g} was seen", text)

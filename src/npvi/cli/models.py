@@ -65,9 +65,10 @@ class Source:
         return labels(frame, name, self.table.path) if words else numbers(frame, name, self.table.path)
 
     def rows(
-        self, frame: pd.DataFrame, more: dict[str, NDArray] | None = None
+        self, frame: pd.DataFrame, more: dict[str, NDArray] | None = None, through: bool = True
     ) -> tuple[NDArray[np.bool_], Any, dict[str, NDArray]]:
-        """Which rows are complete (also in `more`), and the inputs and the data per row of those."""
+        """Which rows are complete (also in `more`), and the inputs and the data per row of those; inputs have gone
+        `through` the steps before the model."""
         import pandas as pd
 
         path = self.table.path
@@ -85,7 +86,7 @@ class Source:
             check_extra(self.model.likelihood_, extra, values, numbered, path, self.extras[extra])
         extras |= {extra: np.ones(int(keep.sum())) for extra in self.ones}  # said already, so not forgotten
         X = inputs if named else inputs.to_numpy()
-        if self.pipeline is not None:
+        if through and self.pipeline is not None:
             from npvi.estimators.pipeline import transformed
 
             X = transformed(self.pipeline, X)

@@ -92,9 +92,6 @@ def report(
             target = target or describe(model)["notes"].get("target")
         else:
             fitted, target, rows = _test_rows(model, data, inputs, extras, drop_missing, target)
-        if hasattr(fitted, "steps"):
-            raise InputError(f"{model} is a pipeline; a report is of a model, whose inputs are columns of the data")
-
         from npvi.reporting import report as write
 
         with watching():
@@ -110,7 +107,7 @@ def _test_rows(
     target = source.target_of(target, path)
     frame = source.table.read([*source.inputs, *source.extras.values(), target])
     y = source.observed(frame, target)
-    keep, X, row = source.rows(frame, {target: y})
+    keep, X, row = source.rows(frame, {target: y}, through=False)
     if keep.sum() < 2:
         raise InputError(f"{data} has {int(keep.sum())} complete row(s); judging a model takes at least two")
     if not keep.all():

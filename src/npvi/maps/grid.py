@@ -115,7 +115,9 @@ def grid_of(grid: Any, bounds: Box | None, names: tuple[str, str], crs: str | No
         _check_size(len(x), len(y))
         return Grid(x, y, names, crs)
     if bounds is None:
-        raise ValueError("bbox=(left, bottom, right, top) is needed: a pipeline doesn't know where its data are")
+        raise ValueError(
+            "bbox=(left, bottom, right, top) is needed: the pipeline's steps can't be undone to see where its data are"
+        )
     left, bottom, right, top = bounds
     if grid is None:
         grid = _round(max(right - left, top - bottom) / _ACROSS)

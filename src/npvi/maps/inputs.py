@@ -127,8 +127,14 @@ def inputs_of(model: Any, axes: tuple[str, str] | None = None, crs: str | None =
         raise ValueError(f"crs is for models that don't know their coordinate system; this one's is {own}")
     places = _places(model, last, names, axes)
     bounds = _bounds(model, places)
-    if crs is None and are_degrees([names[place].lower() for place in places], bounds):
+    called = [names[place].lower() for place in places]
+    if crs is None and are_degrees(called, bounds):
         crs = "EPSG:4326"
+    elif crs is None and bounds is not None and are_degrees(called, (bounds[1], bounds[0], bounds[3], bounds[2])):
+        warn(
+            f"{names[places[1]]} goes from {bounds[1]:g} to {bounds[3]:g} and {names[places[0]]} from {bounds[0]:g} to "
+            f"{bounds[2]:g}: are longitude and latitude swapped? They are mapped as x and y of a plane"
+        )
     return Inputs(names, named, places, crs, bounds)
 
 
@@ -160,7 +166,14 @@ def are_degrees(names: list[str], bounds: Box | None) -> bool:
 
 
 def _bounds(model: Any, places: tuple[int, int]) -> Box | None:
-    """The extent of the training rows; of a pipeline's own inputs it isn't known."""
+    """The extent of the training rows, where that is known."""
+    if hasattr(model, "steps"):
+        try:
+            seen = training_inputs(model)[:, list(places)]
+        except ValueError:
+            return None
+        (left, bottom), (right, top) = seen.min(axis=0).tolist(), seen.max(axis=0).tolist()
+        return left, bottom, right, top
     fitted = getattr(model, "model_", model)
     table = getattr(getattr(fitted, "fitted_", None), "table", None)
     if table is not None:  # of a model made of terms
@@ -184,17 +197,49 @@ def _bounds(model: Any, places: tuple[int, int]) -> Box | None:
 def training_inputs(model: Any) -> NDArray[np.float64]:
     """The inputs of the training rows, all columns, as they were given to `fit`.
 
+    Raises
+    ------
+    ValueError
+        Where a pipeline's steps can't be undone.
+
+    Examples
+    --------
     >>> import npvi
     >>> X = np.column_stack([np.arange(20.0) ** 0.5, np.arange(20.0) % 3])
     >>> model = npvi.GPRegressor(coords=[0], learn=False).fit(X, X.sum(axis=1))
     >>> bool(np.allclose(training_inputs(model), X))
     True
     """
+    if hasattr(model, "steps"):
+        return _before_steps(model)
     fitted = getattr(model, "model_", model).fitted_
     part, order = fitted.linear_part, fitted.graph.order
     found = np.empty((len(order), int(model.n_features_in_)))
     found[np.ix_(order, part.covariates)] = fitted.basis[:, int(part.constant) :] * part.scale + part.center
     found[np.ix_(order, part.coords)] = fitted.prior.X
+    return found
+
+
+def _before_steps(pipeline: Any) -> NDArray[np.float64]:
+    """What went into a pipeline, from what its model was fitted to."""
+    steps = [step for _, step in pipeline.steps[:-1] if step is not None and not isinstance(step, str)]
+    last = pipeline.steps[-1][1]
+    if hasattr(getattr(last, "fitted_", None), "table"):
+        raise ValueError("the table of a sum of terms doesn't say what went into the steps before it")
+    seen = found = training_inputs(last)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        for step in reversed(steps):
+            if not hasattr(step, "inverse_transform"):
+                raise ValueError(f"a {type(step).__name__} can't be undone")
+            found = np.asarray(step.inverse_transform(found), dtype=np.float64)
+            if found.shape != seen.shape:  # what fewer columns say is not where they came from
+                raise ValueError(f"a {type(step).__name__} that changes the number of columns can't be undone")
+        again = found
+        for step in steps:
+            again = np.asarray(step.transform(again), dtype=np.float64)
+    if not np.allclose(again, seen, rtol=1e-6, atol=1e-6 * float(np.abs(seen).max())):
+        raise ValueError("steps that leave something out can't be undone")
     return found
 
 
@@ -229,8 +274,8 @@ def with_covariates(grid: Grid, inputs: Inputs, covariates: Any) -> Grid:
     lacking = [name for name in inputs.others if name not in grid.layers]
     if lacking:
         raise ValueError(
-            f"covariates: the model needs {', '.join(lacking)} in each cell as well: give a DataArray on the grid, or "
-            f"one number, as in covariates={{{lacking[0]!r}: 1.0}}"
+            f"covariates: the model needs {', '.join(lacking)} in each cell as well: give a DataArray on the grid (a "
+            f"raster, --covariates), or one number, as in covariates={{{lacking[0]!r}: 1.0}} (--at {lacking[0]}=1)"
         )
     return grid
 

@@ -237,10 +237,7 @@ def _draw(plotted: Any, places: Vector, seen: Observations, mapper: Any, study: 
     if judged is not None and not judged.tested:
         at, residual, own = places, seen.residual, source
     elif judged is not None:
-        assert study.places is not None
-        where = judged.places if study.summed else judged.X[:, list(study.places.places)]
-        assert where is not None
-        of_test = Observations(where, judged.y, judged.residuals, np.arange(len(judged.y)))
+        of_test = Observations(study.tested_places, judged.y, judged.residuals, np.arange(len(judged.y)))
         at, residual = of_test.on(study, map_of), of_test.residual
         own = ColumnDataSource({"x": at[:, 0], "y": at[:, 1], "residual": residual, "value": of_test.value})
     else:

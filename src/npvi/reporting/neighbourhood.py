@@ -89,10 +89,10 @@ def _positions(study: Study) -> tuple[NDArray[np.float64], tuple[str, str]]:
     if study.places is not None:
         return study.X[:, list(study.places.places)], study.places.axes
     columns = study.core.fitted_.linear_part.coords
-    first = study.X[:, columns[0]]
+    X, names = study.inner
     if len(columns) == 1:
-        return np.column_stack([first, study.per_unit]), (study.names[columns[0]], study.unit_words)
-    return study.X[:, columns[:2]], (study.names[columns[0]], study.names[columns[1]])
+        return np.column_stack([X[:, columns[0]], study.per_unit]), (names[columns[0]], study.unit_words)
+    return X[:, columns[:2]], (names[columns[0]], names[columns[1]])
 
 
 def _telling(observations: list[dict[str, Any]], where: NDArray[np.float64]) -> int:

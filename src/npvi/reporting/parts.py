@@ -6,7 +6,7 @@ A part is a `Part`: whoever has more of them adds to `parts_of`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def parts_of(study: Study) -> list[Part]:
     noise = [number for key, number in summary if key.startswith("likelihood")]
     mean = [number for key, number in summary if key.startswith("mean__")]
     fitted = study.core.fitted_
-    coordinates = ", ".join(study.names[column] for column in fitted.linear_part.coords)
+    coordinates = ", ".join(study.inner[1][column] for column in fitted.linear_part.coords)
     surface = f"A Gaussian process with {_kinds(fitted.model.kernel)} kernel, a function of {coordinates}."
     if len(fitted.shares()) > 1:
         surface += f" Predictions are mixed over {len(fitted.shares())} models, for what isn't known of these numbers."
@@ -120,8 +120,10 @@ def parts_of(study: Study) -> list[Part]:
         words = "What the surface varies around, and what each covariate adds to it per unit."
         found.append(Part("Mean", words, mean))
     words = f"{type(fitted.model.likelihood).__name__}: how responses vary around it."
-    if study.model is not study.core:
-        words += " The size of the noise is a second surface."
+    if study.last is not study.core and study.last.noise_model_ is not None:
+        words += " The logarithm of its variance, log v, is a second surface, with these numbers."
+        rows = numbers_of(study, study.last.noise_model_)
+        noise = [replace(number, unit=_of_log(number.unit)) for key, number in rows if not key.startswith("likelihood")]
     found.append(Part("Noise", words, noise))
     return found
 
@@ -165,14 +167,19 @@ def _plain_number(name: str, row: Mapping[Any, Any]) -> Number:
     return Number(name.replace("_", " "), *ends, "", _MEANINGS_OF_TERMS.get(name.partition("[")[0], ""))
 
 
-def numbers_of(study: Study) -> list[tuple[str, Number]]:
-    """Every number of `summary`, with its name there."""
-    core = study.core
+def _of_log(unit: str) -> str:
+    """What is f's in a table of the logarithm of a variance."""
+    return {"f": "log v", "f²": "(log v)²"}.get(unit, unit.replace("f per", "log v per"))
+
+
+def numbers_of(study: Study, of: Any = None) -> list[tuple[str, Number]]:
+    """Every number of `summary`, with its name there; of the surface's model unless another is named."""
+    core = study.core if of is None else of
     known = core.fitted_.hyper is not None or study.several
     learned = bool(core.learn) and core.fitted_.spec.learn
     errors = learned and not known and len(study.X) <= _ROWS and core.fitted_.spec.method != "npvi-nn"
     rows: Mapping[Any, Any] = core.summary(standard_errors=errors).to_dict("index")
-    names = [study.names[column] for column in core.fitted_.linear_part.coords]
+    names = [study.inner[1][column] for column in core.fitted_.linear_part.coords]
     found = []
     for key, row in rows.items():
         number = Number(
@@ -181,7 +188,7 @@ def numbers_of(study: Study) -> list[tuple[str, Number]]:
             float(row["lower"]),
             float(row["upper"]),
             _unit(study, str(key), names),
-            _MEANINGS.get(_last(str(key)), ""),
+            _meaning(str(key)),
         )
         found.append((str(key), number))
     return found
@@ -199,6 +206,12 @@ def _kinds(kernel: Any) -> str:
     if name in ("Sum", "Product") and len(inner) == 2:
         return f"{_kinds(inner[0])} {'+' if name == 'Sum' else '×'} {_kinds(inner[1])}"
     return f"{name}({', '.join(map(_kinds, inner))})" if inner else name
+
+
+def _meaning(key: str) -> str:
+    if key == "likelihood__variance":
+        return "how far responses are from the surface, squared"
+    return _MEANINGS.get(_last(key), "")
 
 
 def _last(key: str) -> str:
@@ -237,7 +250,8 @@ def _unit(study: Study, key: str, coordinates: Sequence[str]) -> str:
         entry = _entry(key)
         named = coordinates[entry] if entry is not None and entry < len(coordinates) else None
         places = study.places
-        if places is not None and places.crs is not None and (named is None or named in places.axes):
+        of_places = study.last is study.model and (named is None or (places is not None and named in places.axes))
+        if places is not None and places.crs is not None and of_places:
             return axis_unit(places.crs)
         return f"units of {named if named is not None else ', '.join(coordinates)}"
     if (key.startswith("kernel") and last == "variance") or last == "nugget":

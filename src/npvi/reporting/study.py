@@ -35,6 +35,8 @@ class Study:
     row : exposure and the like of the map, one number each.
     target : what the responses are called.
     seed : of everything random.
+    called : what inputs are called, where the model doesn't know.
+    before : what came before the model, in words.
     """
 
     model: Any
@@ -49,14 +51,21 @@ class Study:
     row: dict[str, Any] = field(default_factory=dict)
     target: str = "response"
     seed: int = 0
+    called: tuple[str, ...] | None = None
+    before: str = ""
 
     #: whether it is of a sum of terms (`summed.TermsStudy`)
     summed = False
 
+    @property
+    def last(self) -> Any:
+        """The estimator itself, where there are steps before it."""
+        return self.model
+
     @cached_property
     def core(self) -> BaseGP:
         """The model of f, where there is another of the noise besides."""
-        return self.model.model_ if isinstance(self.model, VaryingNoiseRegressor) else self.model
+        return self.last.model_ if isinstance(self.last, VaryingNoiseRegressor) else self.last
 
     @property
     def several(self) -> bool:
@@ -76,7 +85,7 @@ class Study:
     @cached_property
     def y(self) -> Vector:
         """Responses of the training rows; labels as their numbers."""
-        return training_responses(self.model)
+        return training_responses(self.last)
 
     @cached_property
     def per_unit(self) -> Vector:
@@ -98,6 +107,7 @@ class Study:
     def names(self) -> list[str]:
         """Of all inputs."""
         named = getattr(self.model, "feature_names_in_", None)
+        named = self.called if named is None else named
         if named is not None:
             return [str(name) for name in named]
         found = [f"x{number}" for number in range(self.X.shape[1])]
@@ -105,6 +115,23 @@ class Study:
             for number, name in zip(self.places.places, self.places.axes):
                 found[number] = name
         return found
+
+    @property
+    def inner(self) -> tuple[Vector, list[str]]:
+        """Inputs of the training rows as the process sees them, and their names."""
+        return self.X, self.names
+
+    @property
+    def unseen(self) -> tuple[Any, Any, dict[str, Any]] | None:
+        """Test rows as the estimator itself sees them."""
+        return self.test
+
+    @property
+    def tested_places(self) -> Vector:
+        """Where test rows are on the map."""
+        assert self.judged is not None
+        assert self.places is not None
+        return self.judged.X[:, list(self.places.places)]
 
     @cached_property
     def places(self) -> Inputs | None:
@@ -150,10 +177,10 @@ class Study:
             return None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="the model was fitted with")
-            if self.test is None:
-                return diagnose(self.model, seed=self.seed)
-            X, y, row = self.test
-            return diagnose(self.model, X, y, seed=self.seed, **row)
+            if self.unseen is None:
+                return diagnose(self.last, seed=self.seed)
+            X, y, row = self.unseen
+            return diagnose(self.last, X, y, seed=self.seed, **row)
 
     def predict(self, X: Vector) -> Any:
         """The predictive distribution at rows of inputs, per unit of exposure."""

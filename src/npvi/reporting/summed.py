@@ -95,6 +95,13 @@ class TermsStudy(Study):
         crs = self.crs if self.crs is not None else "EPSG:4326" if degrees else None
         return Inputs((where[0], where[1]), True, (0, 1), crs, bounds)
 
+    @property
+    def tested_places(self) -> Vector:
+        """Where test rows are on the map."""
+        assert self.judged is not None
+        assert self.judged.places is not None
+        return self.judged.places
+
     @cached_property
     def typical(self) -> dict[str, Any]:
         """Values of the columns that are not on the map: what was given, else medians, and of labels the commonest."""

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from npvi.diagnostics import Diagnosis
+from npvi.diagnostics.advice import about_coverage
+from npvi.diagnostics.means import NEIGHBORS
 from npvi.reporting.page import Panel, table, text
 from npvi.reporting.study import Study
 
@@ -53,6 +56,7 @@ def verdict_panel(study: Study) -> Panel:
     found = certificate(study)
     judged = study.judged
     if judged is not None:
+        found += [("good", words) for words in _held(study, judged)]
         found += [("bad", _sentence(warning)) for warning in judged.warnings]
         how = "rows that the model hasn't seen" if judged.tested else "leaving out each row of the data"
         if not judged.warnings:
@@ -65,6 +69,23 @@ def verdict_panel(study: Study) -> Panel:
         found.append(("note", "Models of three or more labels are judged by test rows, with log_score and score."))
     lines = "".join(f'<li class="{kind}">{text(words, 900)}</li>' for kind, words in found)
     return Panel("trust", "Can it be trusted?", f'<ul class="verdict">{lines}</ul>')
+
+
+def _held(study: Study, judged: Diagnosis) -> list[str]:
+    """What predictions promised and responses kept."""
+    found, means = [], judged.means
+    if about_coverage(judged.coverage, len(judged.y)) is None:
+        found.append(f"90 % intervals hold {100.0 * judged.coverage[0.9]:.1f} % of the responses.")
+    if study.classes is None and not (means.sum_off or means.worse_than_neighbors) and np.isfinite(means.rmse):
+        near = (
+            "" if np.isnan(means.rmse_neighbors) else f", of means of {NEIGHBORS} neighbours {means.rmse_neighbors:.3g}"
+        )
+        sums = f"{_number(means.sum_predicted)} where {_number(means.sum_seen)} was seen"
+        found.append(
+            f"Means can be used: they sum to {sums}; their error is {means.rmse:.3g}, that of a constant "
+            f"{means.rmse_constant:.3g}{near}."
+        )
+    return found
 
 
 def certificate(study: Study) -> list[tuple[str, str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from npvi.checks import check_path, check_seed
-from npvi.estimators import BaseGP, VaryingNoiseRegressor
+from npvi.estimators import BaseGP, Pipeline, VaryingNoiseRegressor
 from npvi.maps import check_levels, check_thresholds
 from npvi.model import FittedTerms
 from npvi.reporting.calibration import calibration_panel, residuals_panel
@@ -16,6 +17,7 @@ from npvi.reporting.map_panel import map_panel
 from npvi.reporting.neighbourhood import neighbourhood_panel
 from npvi.reporting.page import Panel, page, text
 from npvi.reporting.parts import parts_panel
+from npvi.reporting.pipelines import PipelineStudy, as_the_last_sees, can_be_undone, steps_of
 from npvi.reporting.slices import effects_panel, slices_panel
 from npvi.reporting.study import Study
 from npvi.reporting.summed import TermsStudy
@@ -66,7 +68,9 @@ def report(
 
     Parameters
     ----------
-    model : fitted GPRegressor, GPClassifier or VaryingNoiseRegressor.
+    model : fitted GPRegressor, GPClassifier or VaryingNoiseRegressor, or a pipeline that ends in one. Where its steps
+        can be undone (scalers can), maps and effects are of what goes into the first step; else of what the last one
+        before the model makes of it.
     path : the file to write.
     X, y : rows that the model hasn't seen, which it is judged by; without them each of its own rows is left out.
     grid, quantiles, exceed, covariates, bbox, axes, crs : of the map, as in `predict_grid`. Inputs that are no places
@@ -91,28 +95,30 @@ def report(
     """
     needed("bokeh", "report", "reports")
     check_path(path)
-    if not isinstance(model, BaseGP | VaryingNoiseRegressor):
+    last = model.steps[-1][1] if isinstance(model, sklearn_pipeline.Pipeline) else model
+    if not isinstance(last, BaseGP | VaryingNoiseRegressor):
         raise TypeError(
-            f"model must be a GPRegressor, GPClassifier or VaryingNoiseRegressor, got {type(model).__name__}; of a "
-            "pipeline or a search take the fitted model inside it, and inputs as that model sees them"
+            "model must be a GPRegressor, GPClassifier or VaryingNoiseRegressor, or a pipeline that ends in one; got "
+            f"{type(model).__name__}{'' if last is model else f' that ends in {type(last).__name__}'}; of a "
+            "search take best_estimator_"
         )
-    check_is_fitted(model, "posterior_" if isinstance(model, BaseGP) else "model_")
+    check_is_fitted(last, "posterior_" if isinstance(last, BaseGP) else "model_")
     if (X is None) != (y is None):
         raise ValueError("X and y go together: rows that the model hasn't seen, and what was observed there")
     check_writable(path)
-    study = (TermsStudy if isinstance(getattr(model, "fitted_", None), FittedTerms) else Study)(
+    study = _study_of(
         model,
         None if X is None else (X, y, test_row or {}),
-        grid,
-        tuple(check_levels(quantiles)),
-        tuple(check_thresholds(exceed)) if getattr(model, "classes_", None) is None else (),
-        covariates,
-        bbox,
-        axes,
-        crs,
-        {name: value for name, value in row.items() if value is not None},
-        target,
-        check_seed(seed),
+        grid=grid,
+        quantiles=tuple(check_levels(quantiles)),
+        exceed=tuple(check_thresholds(exceed)) if getattr(last, "classes_", None) is None else (),
+        covariates=covariates,
+        bbox=bbox,
+        axes=axes,
+        crs=crs,
+        row={name: value for name, value in row.items() if value is not None},
+        target=target,
+        seed=check_seed(seed),
     )
     with interrupts_remembered():
         panels = []
@@ -127,12 +133,25 @@ def report(
         file.write(html.encode("utf-8"))
 
 
+def _study_of(model: Any, test: Any, **asked: Any) -> Study:
+    """The kind of study that a model needs."""
+    if isinstance(model, sklearn_pipeline.Pipeline):
+        steps = steps_of(model)
+        if steps and can_be_undone(model):
+            # scikit-learn's own pipeline has no predictive distribution
+            return PipelineStudy(Pipeline(model.steps), test, before=f"Before it came {steps}.", **asked)
+        model, test, names = as_the_last_sees(model, test)
+        asked |= {"called": names, "before": f"These are what {steps} made of the columns." if steps else ""}
+    kind = TermsStudy if isinstance(getattr(model, "fitted_", None), FittedTerms) else Study
+    return kind(model, test, **asked)
+
+
 def _lead(study: Study) -> str:
     core = study.core
     inputs = ", ".join(study.names[:12]) + (", …" if len(study.names) > 12 else "")
     noise = type(core.likelihood_).__name__
     what = f"A sum of {_terms(study)}" if study.summed else "A Gaussian process"
-    words = f"{what} with {noise} noise, fitted to {len(study.y):,} rows of {inputs}."
+    words = f"{what} with {noise} noise, fitted to {len(study.y):,} rows of {inputs}. {study.before}"
     return f"<p>{text(words, 600)}</p>{tiles(study)}"
 
 

@@ -305,6 +305,8 @@ def test_polygons_that_are_odd_are_named(plain):
         plain.predict_polygons(shapes.set_crs(None, allow_override=True), 0.5)
     with pytest.raises(ValueError, match="polygons lacks a polygon in 1 of 1 rows"):
         plain.predict_polygons(geopandas.GeoDataFrame(geometry=[shapely.Point(0, 50)], crs=4326), 0.5)
+    with pytest.raises(ValueError, match="polygons lacks a polygon in 1 of 2 rows"):
+        plain.predict_polygons(geopandas.GeoDataFrame(geometry=[Polygon(), box(1, 45, 6, 50)], crs=4326), 0.5)
     with pytest.raises(ValueError, match="must be a GeoDataFrame"):
         plain.predict_polygons([bow], 0.5)
 
@@ -372,6 +374,15 @@ def test_files_hold_what_was_predicted(plain, tmp_path):
         write_map(found, tmp_path / "nowhere" / "map.tif")
     with pytest.raises(OSError, match="a folder isn't replaced"):
         write_map(found, tmp_path / "map.zarr")
+
+
+def test_swapped_degrees_in_a_table_are_a_warning():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"lon": rng.uniform(30.0, 45.0, 60), "lat": rng.uniform(-120.0, -100.0, 60)})
+    model = npvi.GPRegressor(kernel=RBF(5.0), learn=False).fit(X, X["lon"])
+    with pytest.warns(UserWarning, match="are longitude and latitude swapped"):
+        found = model.predict_grid(5.0)
+    assert "spatial_ref" not in found.coords
 
 
 def test_columns_that_are_only_called_degrees_are_none():

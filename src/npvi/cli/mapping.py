@@ -72,7 +72,7 @@ def map_model(
     interval : its ends are the quantiles that are mapped.
     row : `exposure` and the like, a number each.
     """
-    from npvi.io import load
+    from npvi.io import describe, load
     from npvi.maps import FORMATS, predict_grid, predict_polygons, write_map
 
     kind = "polygons" if what.total else "grid"
@@ -94,7 +94,7 @@ def map_model(
             ends = [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]
             box = None if what.bbox is None else numbers_of(what.bbox, "--bbox", 4)
             found = predict_grid(model, cells, ends, exceed, bbox=box, mask=polygons, **settings)
-        write_map(found, output)
+        write_map(found, output, title=_title(found, describe(path)["notes"].get("target")))
     if what.total:
         say(f"{len(found):,} polygons: {output}")
     else:
@@ -152,3 +152,11 @@ def _polygons(path: Path) -> Any:
         return geopandas.read_parquet(path) if path.suffix.lower() == ".parquet" else geopandas.read_file(path)
     except Exception as error:  # of GDAL, GEOS and pyarrow
         raise InputError(f"cannot read {path} as polygons: {error}") from error
+
+
+def _title(found: Any, target: str | None) -> str | None:
+    """What a picture of a grid says above it: the target's own name, where that is what is shown."""
+    if target is None or not hasattr(found, "data_vars") or "label" in found:
+        return None
+    per = found.attrs.get("per")
+    return f"mean of {target}" + ("" if per is None else f", {per}")

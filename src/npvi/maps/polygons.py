@@ -182,7 +182,8 @@ def _checked(polygons: Any, name: str = "polygons", overlap: bool = False) -> tu
         )
     if not len(polygons):
         raise ValueError(f"{name} has no rows")
-    wrong = np.flatnonzero(~polygons.geometry.geom_type.isin(["Polygon", "MultiPolygon"]).to_numpy())
+    kinds = polygons.geometry.geom_type.isin(["Polygon", "MultiPolygon"])
+    wrong = np.flatnonzero(~kinds.to_numpy() | polygons.geometry.is_empty.to_numpy())
     if len(wrong):
         raise ValueError(f"{name} lacks a polygon in {len(wrong)} of {len(polygons)} {rows_text(wrong)}")
     invalid = np.flatnonzero(~polygons.geometry.is_valid.to_numpy())

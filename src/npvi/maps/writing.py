@@ -55,11 +55,11 @@ def write_map(found: Any, path: Any, **picture: Any) -> None:
 def _to_tif(found: Any, path: Path) -> None:
     needed("rioxarray", "geo", "GeoTIFF files")
     y, x = next(iter(found.data_vars.values())).dims
-    bands = found.to_array("band").astype(np.float64).rio.set_spatial_dims(x_dim=x, y_dim=y).rio.write_nodata(np.nan)
+    bands = found.to_array("band").astype(np.float64).rio.set_spatial_dims(x_dim=x, y_dim=y)
     if found.rio.crs is not None:
         bands = bands.rio.write_crs(found.rio.crs)
     bands.attrs = {"long_name": tuple(str(name) for name in found.data_vars)}
-    bands.rio.to_raster(path, driver="COG", compress="DEFLATE")
+    bands.rio.write_nodata(np.nan).rio.to_raster(path, driver="COG", compress="DEFLATE")
 
 
 def _to_netcdf(found: Any, path: Path) -> None:

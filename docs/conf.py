@@ -80,6 +80,8 @@ plot_include_source = False
 # -- how it looks -----------------------------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}
+html_sidebars = {page: [] for page in ("start", "results", "search", "genindex")}  # that have no pages below them
 html_title = "npvi"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

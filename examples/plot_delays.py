@@ -48,7 +48,7 @@ order = importance.sort_values()
 axes[0].barh(order.index.str.replace("_", " "), order, color="tab:blue")
 axes[0].set(title="what matters: spread over length scale")
 shown = axes[1].contourf(hours, longer, late[90], levels=15, cmap="magma")
-axes[1].set(title="one flight in ten is later", xlabel="departure, hour", ylabel="minutes in the air beyond the usual")
+axes[1].set(title="one in ten is later than", xlabel="departure, hour", ylabel="minutes in the air beyond the usual")
 figure.colorbar(shown, ax=axes[1], label="minutes")
 typical = np.argmin(np.abs(longer))
 for low, high, alpha in ((10, 90, 0.2), (25, 75, 0.35)):

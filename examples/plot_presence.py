@@ -38,16 +38,16 @@ print(model.summary())
 
 # %%
 # The map, its doubt, and what depth does at the average place.
-figure, axes = plt.subplots(1, 3, figsize=(14, 5.2), layout="constrained", width_ratios=[1, 1, 0.85])
+figure, axes = plt.subplots(1, 3, figsize=(14, 4.6), layout="constrained", width_ratios=[1, 1, 0.8])
 lower, upper = (1.0 / (1.0 + np.exp(-end)) for end in found.latent_interval(0.9))
 maps = [("chance of a catch", found.mean, "viridis"), ("width of its 90 % interval", upper - lower, "magma")]
 for axis, (words, values, colours) in zip(axes[:2], maps, strict=True):
     shown = axis.scatter(cells["X"], cells["Y"], c=values, s=60 if small else 9, marker="s", cmap=colours, lw=0, vmin=0)
-    figure.colorbar(shown, ax=axis, location="bottom", label=words, shrink=0.7)
-    axis.set_aspect("equal")
+    figure.colorbar(shown, ax=axis, location="right", shrink=0.7)
+    axis.set(aspect="equal", title=words)
     axis.axis("off")
 axes[0].scatter(tows["X"], tows["Y"], c=tows["present"], cmap="gray", s=2, lw=0)
-axes[0].set_title(f"{len(tows):,} tows: white with cod, black without", fontsize=10)
+axes[0].text(0.5, -0.02, f"{len(tows):,} tows: white with cod, black without", transform=axes[0].transAxes, ha="center")
 depth = np.geomspace(*np.quantile(tows["depth"], [0.005, 0.995]), 80)
 basis = np.stack([np.ones(80), np.log(depth / 100.0), np.log(depth / 100.0) ** 2], axis=1)
 values, covariance = model.linear_part_.in_units(model.trend_.coefficients, model.trend_.covariance)
@@ -55,5 +55,5 @@ middle, sd = basis @ values, np.sqrt(np.einsum("ij,jk,ik->i", basis, covariance,
 low, mid, high = (1.0 / (1.0 + np.exp(-(middle + z * sd))) for z in (-1.645, 0.0, 1.645))
 axes[2].fill_between(depth, low, high, alpha=0.25, lw=0)
 axes[2].plot(depth, mid, lw=2)
-axes[2].set(xlabel="depth, m", ylabel="chance at the average place", ylim=(0, 1))
+axes[2].set(xlabel="depth, m", title="chance at the average place", ylim=(0, 1))
 plt.show()

@@ -37,15 +37,16 @@ east, north = (np.linspace(*np.quantile(X[:, i], [0, 1]), 30 if small else side)
 cells = np.stack(np.meshgrid(east, north), axis=-1).reshape(-1, 2)
 found = varying.predict_dist(cells)
 land = np.min([np.hypot(*(cells - place).T) for place in X[:: max(1, len(X) // 1500)]], axis=0) < 0.45
-figure, axes = plt.subplots(1, 3, figsize=(17, 4.4), layout="constrained", width_ratios=[1, 1, 0.62])
+figure, axes = plt.subplots(1, 3, figsize=(17, 4.2), layout="constrained", width_ratios=[1, 1, 0.62])
 scale = {"norm": LogNorm(1.1, 1.75), "ticks": [1.2, 1.4, 1.6, 2.0]}
 maps = [("median of the rain in May, inches", found.quantile(0.5), "YlGnBu", {"norm": None, "ticks": None})]
 maps += [("90 % of gauges are within this factor of it", np.exp(1.645 * found.noise_std), "magma_r", scale)]
 for axis, (words, values, colours, how) in zip(axes, maps, strict=False):
     on_land = np.where(land, values, np.nan).reshape(len(north), -1)
     shown = axis.pcolormesh(east, north, on_land, cmap=colours, norm=how["norm"])
-    figure.colorbar(shown, ax=axis, label=words, ticks=how["ticks"], format="{x:g}", location="bottom").minorticks_off()
-    axis.set_aspect("equal")
+    bar = figure.colorbar(shown, ax=axis, ticks=how["ticks"], format="{x:g}", location="bottom", shrink=0.6, aspect=35)
+    bar.minorticks_off()
+    axis.set(aspect="equal", title=words)
     axis.axis("off")
 fifths = np.array_split(np.argsort(varying.predict_dist(X[test]).noise_std), 5)
 for words, model in (("one size of noise", one), ("noise a surface", varying)):
@@ -53,6 +54,6 @@ for words, model in (("one size of noise", one), ("noise a surface", varying)):
     inside = (lower <= rain[test]) & (rain[test] <= upper)
     axes[2].plot([inside[fifth].mean() for fifth in fifths], "o-", label=words)
 axes[2].axhline(0.9, c="0.6", lw=1, ls="--")
-axes[2].set(xticks=[0, 4], xticklabels=["quiet fifth", "noisy fifth"], ylim=(0.5, 1.02), ylabel="inside 90 % intervals")
+axes[2].set(xticks=[0, 4], xticklabels=["quiet fifth", "noisy fifth"], ylim=(0.5, 1.02), title="in 90 % intervals")
 axes[2].legend(loc="lower left", frameon=False, title=f"{test.sum():,} gauges held out", alignment="left")
 plt.show()

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import npvi
-from npvi.amortized.simulation import FAMILIES
+from npvi.amortized.api import FAMILIES
 
 _FOLDER = Path(npvi.__file__).parent / "amortized" / "pretrained"
 

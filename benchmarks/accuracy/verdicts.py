@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.common import say, show
+from npvi.amortized.api import FAMILIES, Simulated, simulate
 from npvi.amortized.inference import train_on
-from npvi.amortized.recognition import recognise
+from npvi.amortized.recognition import Distance, distance, recognise
 from npvi.amortized.recognizer import pretrained
 from npvi.amortized.settings import SiteNetwork
-from npvi.amortized.simulation import FAMILIES, Simulated, simulate
-from npvi.amortized.verdicts import Distance, distance
 from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
 from npvi.inference import AllCovariances, Data, fit_posterior

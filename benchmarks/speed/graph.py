@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from benchmarks.common import say
 from npvi.graph import NeighborIndex, build_graph
 from npvi.graph.maximin import maximin_order
-from npvi.graph.tree import build_tree
+from npvi.graph.neighbors import build_tree
 from npvi.runtime.parallel import n_threads
 
 K = 20

@@ -16,15 +16,14 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import npvi
+from npvi.amortized.api import FAMILIES, simulate
 from npvi.amortized.dense import pieces_by_dense_solves
 from npvi.amortized.fitting import examples, train_recognizer
 from npvi.amortized.guess import FEATURES, guess
 from npvi.amortized.local import pieces_by_sparse_solves, recognise_locally
 from npvi.amortized.patches import make_patches
-from npvi.amortized.recognition import recognise
+from npvi.amortized.recognition import Whole, recognise
 from npvi.amortized.recognizer import RECOGNIZER, Recognizer, RecognizerError, pretrained
-from npvi.amortized.simulation import FAMILIES, simulate
-from npvi.amortized.whole import Whole
 from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
 from npvi.inference import Data, SparseFactors, fit_posterior
@@ -155,7 +154,7 @@ def test_pieces_agree_with_all_points_together(trained):
 
 def test_dense_patches_agree_with_sparse_ones(trained, monkeypatch):
     """The route for GPUs, op by op: on a CPU its compiled program may not end."""
-    monkeypatch.setattr("npvi.amortized.whole._TOLERANCE", 1e-12)
+    monkeypatch.setattr("npvi.amortized.recognition._TOLERANCE", 1e-12)
     monkeypatch.setattr("npvi.amortized.dense._SLICE", 2)  # the second is the same patch again
     data, stack = problem(12, seed=4)
     layout = make_patches(stack.prior.X, stack.prior.graph, core=12, halo=0)

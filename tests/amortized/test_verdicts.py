@@ -8,10 +8,9 @@ from benchmarks.accuracy.verdicts import far, judged, rare, sets
 from numpy.testing import assert_allclose
 
 import npvi
-from npvi.amortized.recognition import recognise
+from npvi.amortized.api import simulate
+from npvi.amortized.recognition import applicability, distance, full_marginals, recognise
 from npvi.amortized.recognizer import Recognizer, pretrained
-from npvi.amortized.simulation import simulate
-from npvi.amortized.verdicts import applicability, distance, full_marginals
 from npvi.inference import AllCovariances, fit_posterior
 from npvi.inference.families.factored import FactoredCovariances
 from npvi.kernels import RBF, Matern12, Matern32

@@ -21,7 +21,7 @@ from npvi.kernels import RBF, Matern32
 from npvi.model.inferring import UnusablePosteriorError
 from npvi.runtime.archive import read_archive, write_archive
 from npvi.runtime.checkpoints import CHECKPOINT, CheckpointError, read_checkpoint, write_checkpoint
-from npvi.runtime.training_state import TrainingState, resumed
+from npvi.runtime.training import TrainingState, resumed
 from tests.support import model_files
 
 RNG = np.random.default_rng(0)

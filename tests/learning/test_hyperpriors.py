@@ -9,9 +9,8 @@ from scipy import integrate
 import npvi
 from npvi.inference.data import Data
 from npvi.kernels import RBF, Matern, Matern12, Matern32, Sphere, Subset
-from npvi.learning.learner import Learner, _Found, with_smoothness
+from npvi.learning.learner import Learner, Stacked, _Found, with_smoothness
 from npvi.learning.objective import Model
-from npvi.learning.stacking import Stacked
 from npvi.learning.start import weak_priors
 from npvi.learning.table import Table
 from npvi.likelihoods import Gaussian, Ordinal, Poisson

@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 import npvi
 from npvi.diagnostics.scores import crps
-from npvi.learning.stacking import stacking
+from npvi.learning.learner import stacking
 from npvi.likelihoods import (
     Beta,
     Binomial,

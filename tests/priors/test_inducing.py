@@ -16,8 +16,8 @@ from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.posteriors.projection import projected_covariance
 from npvi.posteriors.stacked import StackedPosterior
 from npvi.priors import FITC, NotPositiveDefiniteError, Nystrom
-from npvi.priors.low_rank.gradient import low_rank_gradient
 from npvi.priors.low_rank.inducing import choose_inducing
+from npvi.priors.low_rank.prior import low_rank_gradient
 from npvi.runtime.parallel import threads
 from tests.support import oracle
 from tests.support.low_rank_oracle import DenseLowRank
@@ -358,7 +358,7 @@ def test_the_gradient_of_any_kernel_and_in_blocks(kind, monkeypatch):
         prior = kind(kernel, 0.05, X, graph, inducing)
         return -0.5 * (prior.logdet + prior.quadratic(f))
 
-    monkeypatch.setattr("npvi.priors.low_rank.gradient._PAIRS", 8 * 6)
+    monkeypatch.setattr("npvi.priors.low_rank.prior._PAIRS", 8 * 6)
     found = low_rank_gradient(kind(kernel, 0.05, X, graph, inducing), f[:, None], np.ones(1))
     derivatives = found.kernel.get_params(deep=True)
     names = [name for name, number in kernel.get_params(deep=True).items() if isinstance(number, float)]

@@ -25,7 +25,7 @@ def test_the_first_loop_is_announced_and_no_other():
         compiling.on_start(of_module("somebody.elses"))
         assert said == []
         for _ in range(2):
-            compiling.on_start(of_module("npvi.graph.tree"))
+            compiling.on_start(of_module("npvi.graph.neighbors"))
             compiling.on_end(None)
         compiling.on_end(None)
     assert said == ["compiling loops, which are kept on disk for the next time"]
@@ -33,7 +33,7 @@ def test_the_first_loop_is_announced_and_no_other():
 
 def test_nothing_is_said_to_nobody():
     compiling = _Compiling()
-    compiling.on_start(of_module("npvi.graph.tree"))
+    compiling.on_start(of_module("npvi.graph.neighbors"))
     compiling.on_end(None)
     assert not compiling.said
 
@@ -44,7 +44,7 @@ def test_no_garbage_is_looked_for_meanwhile(collecting):
     (gc.enable if collecting else gc.disable)()
     try:
         for _ in range(2):  # one loop calls another
-            compiling.on_start(of_module("npvi.graph.tree"))
+            compiling.on_start(of_module("npvi.graph.neighbors"))
             assert not gc.isenabled()
         compiling.on_end(None)
         assert not gc.isenabled()

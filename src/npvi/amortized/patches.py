@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from npvi.graph import Graph
-from npvi.graph.tree import build_tree
+from npvi.graph.neighbors import build_tree
 from npvi.runtime.compiling import compiled
 from npvi.runtime.parallel import over_chunks
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,17 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from npvi.checks import check_count, check_path, check_seed
 from npvi.diagnostics import advice
 from npvi.diagnostics.kernel_range import KernelRange, range_of
-from npvi.diagnostics.means import Means
+from npvi.diagnostics.means import NEIGHBORS, Means
 from npvi.diagnostics.refit import Refit, refit_with_more_neighbors
 from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
 from npvi.diagnostics.skewness import Skewness, skewness_of
 from npvi.diagnostics.summed import judge_terms, places_of_terms
-from npvi.diagnostics.text import report
-from npvi.diagnostics.units import distance_unit
 from npvi.estimators import BaseGP, VaryingNoiseRegressor
 from npvi.estimators.leaving_out import left_out, training_responses
 from npvi.estimators.validation import check_column, check_inputs
+from npvi.kernels.inputs import EARTH_RADIUS
 from npvi.likelihoods import Gaussian, LogNormal
 from npvi.likelihoods.families.softmax import Softmax
 from npvi.maps import inputs_of, training_inputs
@@ -33,7 +33,8 @@ from npvi.model import FittedTerms
 from npvi.runtime.files import replacing
 from npvi.runtime.parallel import threads
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "diagnose", "distance_unit", "report"]
+
 
 #: most rows that are left out, one at a time
 _ROWS = 20_000
@@ -326,3 +327,130 @@ def _rows_to_refit(
         raise ValueError("refit must be True, False, (X_train, y_train) or (X_train, y_train, {'exposure': …})")
     X_train, y_train, given = (*refit, {})[:3]
     return X_train, check_column(y_train, "y_train"), dict(given)
+
+
+# -- what distances between rows are measured in ----------------------------------------------------------------------
+
+
+#: names of longitudes and of latitudes, in lower case
+_DEGREES = ({"lon", "lng", "long", "longitude"}, {"lat", "latitude"})
+
+
+def distance_unit(model: Any) -> str:
+    """In words: kilometres, the units of the inputs, or length scales, as the kernel of a fitted model measures.
+
+    >>> import npvi
+    >>> X = np.random.default_rng(0).uniform(0.0, 9.0, (40, 2))
+    >>> [distance_unit(npvi.GPRegressor(kernel=k, learn=False).fit(X, X[:, 0])) for k in (
+    ...     npvi.kernels.RBF(1.0), npvi.kernels.RBF([1.0, 2.0]), npvi.kernels.Sphere(npvi.kernels.RBF(100.0)))]
+    ['units of the inputs', 'length scales', 'km']
+    """
+    X = model.prior_.X[:8]
+    seen = model.kernel_.coordinates(X)
+    if seen.shape[1] == 3 and np.allclose(np.linalg.norm(seen, axis=1), EARTH_RADIUS):
+        return "km"
+    if seen.shape != X.shape or not np.allclose(seen, X):
+        return "length scales"
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    if not names:
+        return "units of the inputs"
+    named = [names[column] for column in model.linear_part_.coords]
+    if len(named) == 2 and all(name.lower() in known for name, known in zip(named, _DEGREES)):
+        return "degrees"
+    return f"units of {', '.join(named)}"
+
+
+# -- the report of a diagnosis, in plain text -------------------------------------------------------------------------
+
+
+_WIDTH = 100
+
+
+def report(found: Diagnosis) -> str:
+    """All numbers of a diagnosis and its warnings, as lines of text."""
+    parts = [_scores(found), _means(found), _intervals(found), _residuals(found), _range(found), _warnings(found)]
+    how = "" if found.tested else " of the fit, each predicted from all others"
+    words = f"{' '.join(found.model.split())} on {found.rows:,} rows{how}"
+    title = textwrap.fill(words, _WIDTH, subsequent_indent="  ")
+    return "\n\n".join([title, *("\n".join(lines) for lines in parts if lines)])
+
+
+def _scores(found: Diagnosis) -> list[str]:
+    return [
+        "Scores",
+        f"  mean log density     {found.log_density:>10.4g}   higher is better",
+        f"  CRPS                 {found.crps:>10.4g}   lower is better, in the units of the response",
+        f"  90 % interval score  {found.interval_score:>10.4g}   lower is better, in the units of the response",
+    ]
+
+
+def _means(found: Diagnosis) -> list[str]:
+    means = found.means
+    if not means.rows:
+        return []
+    lower, upper = (_number(end) for end in means.sum_interval)
+    how = "" if means.together else ", rows taken as independent"
+    known = np.isfinite(means.rmse_neighbors)
+    nearest = f", the mean of the {NEIGHBORS} nearest rows {means.rmse_neighbors:.4g}" if known else ""
+    return [
+        "Means",
+        f"  their sum            {_number(means.sum_predicted):>10}   seen {_number(means.sum_seen)}, expected between "
+        f"{lower} and {upper} (90 %{how})",
+        f"  RMSE                 {means.rmse:>10.4g}   a constant {means.rmse_constant:.4g}" + nearest,
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def _intervals(found: Diagnosis) -> list[str]:
+    levels = "".join(f"{100 * level:>6.0f} %" for level in found.coverage)
+    shares = "".join(f"{100 * share:>6.1f} %" for share in found.coverage.values())
+    p = f"{found.pit_pvalue:.2g}" if found.pit_pvalue >= 1e-4 else "below 0.0001"
+    return [
+        "Intervals",
+        f"  promise  {levels}",
+        f"  contain  {shares}   of the responses",
+        f"  the PIT is off uniform by at most {found.pit_distance:.2g} (Kolmogorov-Smirnov p-value {p})",
+    ]
+
+
+def _residuals(found: Diagnosis) -> list[str]:
+    lines = [f"Correlation of residuals, by distance in {found.unit}", "  distance    correlation        pairs"]
+    table = found.correlogram
+    for distance, correlation, error, pairs in zip(table.distance, table.correlation, table.error, table.pairs):
+        rounded = round(correlation, 3) + 0.0  # no −0
+        lines.append(f"  {distance:<10.3g}{rounded:>7.3f} ± {error:.3f}  {pairs:>9,}")
+    return lines if len(table) else []
+
+
+def _range(found: Diagnosis) -> list[str]:
+    far = found.range
+    if np.isnan(far.ratio):
+        return []
+    if np.isinf(far.distance):
+        return ["Range of the kernel", "  its correlation never falls to 0.05"]
+    return [
+        "Range of the kernel",
+        f"  its correlation falls to 0.05 at distance {far.distance:.3g} ({found.unit}), {far.ratio:.3g} times the "
+        f"spacing of the training points ({far.spacing:.3g})",
+    ]
+
+
+def _warnings(found: Diagnosis) -> list[str]:
+    more = found.refit
+    lines = []
+    if more is not None and np.isfinite(more.change):
+        lines = [
+            "Neighbours",
+            f"  K={more.n_neighbors} changes the log density by {more.change:.3f} ± {more.error:.3f} ({more.rows:,} "
+            "rows fitted again)",
+            "",
+        ]
+    if not found.warnings:
+        return [*lines, "No warnings"]
+    wrapped = [
+        textwrap.fill(sentence, _WIDTH, initial_indent="  * ", subsequent_indent="    ") for sentence in found.warnings
+    ]
+    return [*lines, "Warnings", *wrapped]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from npvi.graph import NeighborIndex
-from npvi.graph.tree import build_tree
+from npvi.graph.neighbors import build_tree
 
 __all__ = ["Correlogram", "correlogram", "normal_scores"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from npvi.estimators.base import BaseGP
 from npvi.estimators.classifier import GPClassifier
-from npvi.estimators.comparing import Comparison, compare
 from npvi.estimators.filling import fill
+from npvi.estimators.leaving_out import Comparison, compare
 from npvi.estimators.pipeline import Pipeline
 from npvi.estimators.points import fit_points
 from npvi.estimators.regressor import GPRegressor

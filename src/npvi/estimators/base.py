@@ -16,8 +16,8 @@ from npvi.components import Trend
 from npvi.estimators import validation
 from npvi.estimators.mapping import Maps
 from npvi.estimators.named import NamedParts
-from npvi.estimators.places import settings_on_map
 from npvi.estimators.predicting import Predicts, per_row
+from npvi.estimators.validation import settings_on_map
 from npvi.graph import Graph
 from npvi.inference import Data
 from npvi.kernels import Kernel

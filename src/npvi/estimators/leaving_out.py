@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from npvi.estimators.varying_noise import VaryingNoiseRegressor
 from npvi.model import Fitted, in_rows, latent_left_out, left_out_by
 from npvi.predictive import MixturePredictive, VaryingNoisePredictive
 
-__all__ = ["left_out", "training_responses"]
+__all__ = ["Comparison", "compare", "left_out", "training_responses"]
 
 
 def left_out(model: Any, rows: Any = None) -> Any:
@@ -62,3 +63,79 @@ def training_responses(model: Any) -> NDArray[np.float64]:
     """What was observed in each training row, labels as their numbers."""
     fitted = getattr(model, "model_", model).fitted_
     return in_rows(fitted, fitted.data.y)
+
+
+# -- what leaving out one row at a time says of two models ------------------------------------------------------------
+
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two models predict rows that are left out, one at a time.
+
+    Attributes
+    ----------
+    difference : of the sums of log scores, the first model's less the second's.
+    standard_error : of the difference.
+    first, second : the sums.
+    by_row : the differences, shape (N,).
+
+    Examples
+    --------
+    >>> Comparison(-10.0, -14.0, np.array([3.0, 1.0]))
+    Comparison: 4.0 ± 2.0 nats for the first model (-10.0 and -14.0 over 2 rows)
+    """
+
+    first: float
+    second: float
+    by_row: Vector
+
+    @property
+    def difference(self) -> float:
+        return float(np.sum(self.by_row))
+
+    @property
+    def standard_error(self) -> float:
+        n = len(self.by_row)
+        return float(np.sqrt(n) * np.std(self.by_row, ddof=1)) if n > 1 else float("nan")
+
+    def __repr__(self) -> str:
+        which = "first" if self.difference >= 0.0 else "second"
+        return (
+            f"Comparison: {abs(self.difference):.1f} ± {self.standard_error:.1f} nats for the {which} model "
+            f"({self.first:.1f} and {self.second:.1f} over {len(self.by_row)} rows)"
+        )
+
+
+def compare(first: Any, second: Any) -> Comparison:
+    """Two models that were fitted to the same rows, by the log score of each row given all others.
+
+    Parameters
+    ----------
+    first, second : fitted regressors, or two-label classifiers, with a ``loo`` method.
+
+    Returns
+    -------
+    Comparison
+        with ``difference`` and ``standard_error``: less than two standard errors say little.
+
+    Examples
+    --------
+    >>> import npvi
+    >>> x = np.linspace(0.0, 6.0, 60)
+    >>> y = np.sin(x) + 0.3 * np.random.default_rng(0).standard_normal(60)
+    >>> curved = npvi.GPRegressor(terms=[npvi.Smooth("x0")]).fit(x[:, None], y)
+    >>> straight = npvi.GPRegressor(terms=[npvi.Linear("x0")]).fit(x[:, None], y)
+    >>> found = npvi.compare(curved, straight)
+    >>> bool(found.difference > 2.0 * found.standard_error)
+    True
+    """
+    for name, model in (("first", first), ("second", second)):
+        if not hasattr(model, "loo"):
+            raise TypeError(f"{name} must be a fitted npvi.GPRegressor, got {type(model).__name__}")
+    a, b = first.loo(), second.loo()
+    if len(a) != len(b):
+        raise ValueError(f"both models must be fitted to the same rows; got {len(a)} and {len(b)} of them")
+    return Comparison(float(np.sum(a)), float(np.sum(b)), a - b)

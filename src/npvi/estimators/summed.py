@@ -297,7 +297,7 @@ class WithTerms(PredictsNumbers, BaseGP):
         if not isinstance(self.fitted_, FittedTerms):
             return super().summary(standard_errors)
         standard_errors = check_flag(standard_errors, "standard_errors")
-        from npvi.estimators.terms_tables import summary_of
+        from npvi.estimators.summary import summary_of
 
         with threads(self.n_jobs):
             return summary_of(self.fitted_, standard_errors)
@@ -310,7 +310,7 @@ class WithTerms(PredictsNumbers, BaseGP):
         check_is_fitted(self, "posterior_")
         if not isinstance(self.fitted_, FittedTerms):
             raise AttributeError("parts_ is for models that were fitted with terms= or formula=: this one has none")
-        from npvi.estimators.terms_tables import parts_of
+        from npvi.estimators.summary import parts_of
 
         return parts_of(self.fitted_)
 
@@ -324,7 +324,7 @@ class WithTerms(PredictsNumbers, BaseGP):
         check_is_fitted(self, "posterior_")
         if not isinstance(self.fitted_, FittedTerms):
             raise ValueError("effects is for models that were fitted with terms= or formula=: this one has none")
-        from npvi.estimators.terms_tables import effects_of
+        from npvi.estimators.summary import effects_of
 
         return effects_of(self.fitted_, None if term is None else (self._chosen(term) or ("",))[0])
 

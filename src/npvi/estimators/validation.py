@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
@@ -13,12 +14,11 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from npvi.checks import LARGEST, as_numbers, check_finite, check_per_row, refuse_masked, refuse_not_real, rows_text
-from npvi.estimators.places import with_places
+from npvi.kernels import Sphere, as_kernel
 from npvi.likelihoods.labels import refuse_no_column, refuse_no_labels
+from npvi.maps import geometry_columns, is_geo_frame, is_geographic, place_names
 from npvi.model import ScaleWarning
-
-#: sums of squares over many rows, times other numbers, must stay numbers
-_LARGEST_WEIGHT = 1e50
+from npvi.parameters import Parametrised
 
 __all__ = [
     "ScaleWarning",
@@ -27,7 +27,13 @@ __all__ = [
     "check_labels",
     "check_response",
     "check_weights",
+    "settings_on_map",
+    "with_places",
 ]
+
+
+#: sums of squares over many rows, times other numbers, must stay numbers
+_LARGEST_WEIGHT = 1e50
 
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
@@ -136,3 +142,56 @@ def _is_there(y: NDArray) -> NDArray[np.bool_]:
     if y.dtype.kind == "O":
         missing |= np.array([isinstance(value, float) and not np.isfinite(value) for value in y], dtype=bool)
     return ~missing
+
+
+# -- tables of geopandas among the inputs: columns for the model, and what a coordinate system says of its settings ---
+
+
+def with_places(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """X, or of a GeoDataFrame a table with its points as columns; the estimator remembers their system if `reset`."""
+    if not is_geo_frame(X):
+        if reset:
+            vars(estimator).pop("crs_", None)
+        return X
+    if not getattr(estimator, "_takes_points", False):
+        raise ValueError(
+            f"X is a GeoDataFrame, which {type(estimator).__name__} doesn't take: give a table with its coordinates as "
+            "columns, X.get_coordinates()"
+        )
+    known = getattr(estimator, "crs_", None)
+    if not reset and known is None:
+        raise ValueError(
+            "X is a GeoDataFrame, but the model was fitted to a table that has no coordinate system: give its columns, "
+            "or fit a GeoDataFrame"
+        )
+    table, crs = geometry_columns(X, None if reset else known)
+    if reset:
+        estimator.crs_ = crs
+    return table
+
+
+def settings_on_map(settings: Mapping[str, Any], crs: str) -> dict[str, Any]:
+    """Settings for places in the system `crs`: the process sees these alone unless `coords` says more, other columns
+    are covariates; with longitudes and latitudes its kernel is on the sphere, in kilometres.
+
+    >>> found = settings_on_map({"coords": None, "kernel": "matern32"}, "EPSG:4326")
+    >>> found["coords"], found["kernel"]
+    (['longitude', 'latitude'], Sphere(kernel=Matern32()))
+    """
+    names = list(place_names(crs))
+    coords = names if settings["coords"] is None else settings["coords"]
+    kernel = settings["kernel"]
+    if is_geographic(crs) and not _has_sphere(kernel):
+        if list(coords) != names:
+            raise ValueError(
+                "kernel: with inputs besides longitude and latitude say how distances on the Earth go together with "
+                "them, such as Sphere(Matern()) * Subset(Matern(), ['year'])"
+            )
+        kernel = Sphere(as_kernel(kernel))
+    return {**settings, "coords": coords, "kernel": kernel}
+
+
+def _has_sphere(kernel: Any) -> bool:
+    if not isinstance(kernel, Parametrised):
+        return False
+    return isinstance(kernel, Sphere) or any(isinstance(part, Sphere) for part in kernel.get_params(deep=True).values())

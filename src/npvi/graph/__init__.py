@@ -2,6 +2,6 @@
 
 from npvi.graph.build import build_graph, extend_graph
 from npvi.graph.graph import Children, Graph, Parts
-from npvi.graph.index import NeighborIndex
+from npvi.graph.neighbors import NeighborIndex
 
 __all__ = ["Children", "Graph", "NeighborIndex", "Parts", "build_graph", "extend_graph"]

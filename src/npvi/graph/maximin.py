@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npvi.graph.tree import Tree
+from npvi.graph.neighbors import Tree
 from npvi.runtime.compiling import compiled_without_nan, inner_without_nan
 
 __all__ = ["maximin_order"]
@@ -26,7 +26,7 @@ def maximin_order(tree: Tree, seed: int) -> np.ndarray:
     nearer to it than that distance. About N/i points lie so near the i-th choice: O(N log N) updates in all for
     a fixed dimension. Three levels of the tree are tested at once, eight boxes in vector instructions.
 
-    >>> from npvi.graph.tree import build_tree
+    >>> from npvi.graph.neighbors import build_tree
     >>> maximin_order(build_tree(np.arange(5.0)[:, None]), seed=0).tolist()[:1]
     [2]
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph.tree import build_tree
+from npvi.graph.neighbors import build_tree
 from npvi.model.fitted import Fitted
 from npvi.predictive import CategoricalPredictive, MixturePredictive, Predictive
 from npvi.predictive.joint import JointSampler

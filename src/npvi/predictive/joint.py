@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from npvi.components import Trend
-from npvi.graph.tree import build_tree
+from npvi.graph.neighbors import build_tree
 from npvi.linalg import Noise, Triangular, draw, solve_columns
 from npvi.posteriors import Posterior, PrecisionPosterior
 from npvi.posteriors.projection import covariance_times

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from npvi.graph import Graph
 from npvi.graph.grid import grid_order
-from npvi.graph.search import arrange, search
-from npvi.graph.tree import build_tree
+from npvi.graph.neighbors import arrange, build_tree, search
 from npvi.kernels import diagonal
 from npvi.linalg import Triangular
 from npvi.priors.conditionals import conditionals

@@ -21,7 +21,7 @@ from npvi.posteriors.low_rank import LowRankPosterior
 from npvi.priors.conditionals import conditionals
 from npvi.priors.gradient import PriorGradient, expected_log_density_gradient, marginal_gradient
 from npvi.priors.low_rank import FITC, LowRank, Nystrom
-from npvi.priors.low_rank.gradient import low_rank_gradient
+from npvi.priors.low_rank.prior import low_rank_gradient
 from npvi.priors.nngp import NNGP
 
 __all__ = ["LOW_RANK", "InducingPoints", "NearestNeighbors", "Part", "Structure"]

@@ -12,7 +12,7 @@ from sklearn.model_selection import BaseCrossValidator, GroupKFold
 from sklearn.utils import _safe_indexing
 
 from npvi.checks import as_numbers, check_count, random_state, refuse_masked
-from npvi.graph.checks import check_points
+from npvi.graph.graph import check_points
 from npvi.graph.places import number_places
 from npvi.kernels.inputs import EARTH_RADIUS
 

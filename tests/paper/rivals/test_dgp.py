@@ -14,11 +14,10 @@ from npvi.inference.stochastic import observed
 from npvi.kernels import Matern32
 from npvi.likelihoods import Gaussian, Poisson
 from npvi.paper.rivals import DGP
-from npvi.paper.rivals.choosing import choose_points
-from npvi.paper.rivals.decoupled import Dual, decoupled_basis
-from npvi.paper.rivals.dgp import Batch, Problem, loss
+from npvi.paper.rivals.dgp import Batch, Dual, Problem, decoupled_basis, loss
 from npvi.paper.rivals.posteriors import Spread, marginals
 from npvi.paper.rivals.process import Inducing, Places, Process
+from npvi.paper.rivals.task import choose_points
 from npvi.runtime.precision import float64
 from tests.support import oracle
 from tests.support.dense_rivals import LENGTH, NOISE, NUGGET, VARIANCE, covariance, exact, gaussian_case, poisson_case

@@ -15,9 +15,8 @@ from sklearn.exceptions import NotFittedError
 from npvi.kernels import RBF
 from npvi.likelihoods import Poisson
 from npvi.paper.rivals import DGP, SAVIGP, SVGP
-from npvi.paper.rivals.choosing import choose_points
 from npvi.paper.rivals.stochastic import Schedule, train_within
-from npvi.paper.rivals.tracing import Clock
+from npvi.paper.rivals.task import Clock, choose_points
 from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime import progress
 from npvi.runtime.training import TrainingStopped

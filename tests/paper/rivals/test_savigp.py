@@ -13,7 +13,7 @@ from npvi.likelihoods import Likelihood, Poisson
 from npvi.paper.rivals import SAVIGP
 from npvi.paper.rivals.posteriors import marginals
 from npvi.paper.rivals.process import Places
-from npvi.paper.rivals.sampling import expected_by_draws, stratified_normals
+from npvi.paper.rivals.savigp import expected_by_draws, stratified_normals
 from npvi.runtime.precision import float64
 from tests.support import oracle
 from tests.support.dense_rivals import (

@@ -18,11 +18,10 @@ from npvi.kernels import RBF, Matern32
 from npvi.learning.objective import Model
 from npvi.likelihoods import Gaussian, Ordinal, Poisson, Tweedie
 from npvi.paper.rivals import SVGP
-from npvi.paper.rivals.choosing import choose_points
-from npvi.paper.rivals.hyperparameters import Hyperparameters
 from npvi.paper.rivals.posteriors import Spread, Whitened, marginals
 from npvi.paper.rivals.process import JITTER, Inducing, Places, Process
-from npvi.paper.rivals.svgp import Bound, Parameters, Problem
+from npvi.paper.rivals.svgp import Bound, Hyperparameters, Parameters, Problem
+from npvi.paper.rivals.task import choose_points
 from npvi.runtime.precision import float64
 from tests.support import oracle
 from tests.support.dense_rivals import LENGTH, NOISE, NUGGET, VARIANCE, Dense, exact, gaussian_case, poisson_case

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 from npvi.inference.stochastic.settings import SGD
 
 if TYPE_CHECKING:
-    from npvi.inference.stochastic.bound import StochasticBound, stochastic_bound
-    from npvi.inference.stochastic.cross_entropy import ConditionalPrior, LowRankPrior
-    from npvi.inference.stochastic.expected_likelihood import Observed, observed
+    from npvi.inference.stochastic.bound import (
+        ConditionalPrior,
+        LowRankPrior,
+        Observed,
+        StochasticBound,
+        observed,
+        stochastic_bound,
+    )
     from npvi.inference.stochastic.fit import fit_stochastic
     from npvi.inference.stochastic.gaussian import SparseGaussian, entropy, neighbourhoods
 
@@ -29,15 +34,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ConditionalPrior": "cross_entropy",
-    "LowRankPrior": "cross_entropy",
-    "Observed": "expected_likelihood",
+    "ConditionalPrior": "bound",
+    "LowRankPrior": "bound",
+    "Observed": "bound",
     "SparseGaussian": "gaussian",
     "StochasticBound": "bound",
     "entropy": "gaussian",
     "fit_stochastic": "fit",
     "neighbourhoods": "gaussian",
-    "observed": "expected_likelihood",
+    "observed": "bound",
     "stochastic_bound": "bound",
 }
 

@@ -16,11 +16,9 @@ from npvi.inference import Data
 from npvi.learning.objective import Model
 from npvi.likelihoods import as_likelihood
 from npvi.model import plain_parts
-from npvi.paper.rivals.choosing import CHOICES
 from npvi.paper.rivals.posteriors import InducingPosterior, bound, marginals, weights_of
 from npvi.paper.rivals.process import Places, new_places
-from npvi.paper.rivals.task import Found, Task
-from npvi.paper.rivals.tracing import Clock, Validation
+from npvi.paper.rivals.task import CHOICES, Clock, Found, Task, Validation
 from npvi.parameters import Parameter, check_nugget
 from npvi.predictive import MixturePredictive, Predictive
 from npvi.runtime import progress

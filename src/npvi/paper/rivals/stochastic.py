@@ -10,11 +10,13 @@ import jax
 import jax.numpy as jnp
 
 from npvi.checks import RATE, check_choice, check_number
-from npvi.paper.rivals.tracing import Clock
+from npvi.paper.rivals.base import InducingPointGP
+from npvi.paper.rivals.task import Clock, Task
 from npvi.runtime import progress
 from npvi.runtime.training import OPTIMIZERS, Batches, Loss, Trained, named_optimizer, shuffled, train
 
-__all__ = ["Schedule", "check_optimizer", "train_within"]
+__all__ = ["GradientGP", "Schedule", "check_optimizer", "train_within"]
+
 
 #: steps from one look at the clock (and at the rows held out) to the next, and rows in all of them together, at most
 _STEPS, _ROWS = 100, 2**22
@@ -119,3 +121,50 @@ def train_within(
         "seconds": seconds,
     }
     return trained, info
+
+
+# -- what the two methods share that are fitted by stochastic gradients -----------------------------------------------
+
+
+class GradientGP(InducingPointGP):
+    """A method whose bound is climbed by batches of rows; the parameters are documented in `SVGP`."""
+
+    optimizer: str
+    learning_rate: float
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_optimizer(self.optimizer, self.learning_rate)
+
+    def _train(
+        self,
+        task: Task,
+        loss: Loss,
+        first: Any,
+        batches: Callable[[Schedule], Batches],
+        problem: Any,
+        parts: Callable[[Any], Any],
+    ) -> tuple[Trained, dict[str, Any]]:
+        """Train within the budget.
+
+        Parameters
+        ----------
+        loss, first, problem : minus the bound, the parameters to start from, and what else it depends on.
+        batches : those of a schedule.
+        parts : posterior and likelihood that parameters stand for.
+        """
+        n = len(task.data.y)
+        schedule = Schedule(n, min(int(self.batch_size), n), int(self.epochs))
+        return train_within(
+            task.clock,
+            schedule,
+            loss,
+            first,
+            batches(schedule),
+            problem,
+            optimizer=self.optimizer,
+            learning_rate=float(self.learning_rate),
+            seed=task.seed,
+            evaluate=task.evaluate(parts),
+            patience=self.patience,
+        )

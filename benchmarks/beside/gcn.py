@@ -18,7 +18,7 @@ from npvi.amortized.gcn.fit import HeldOut, fit_gcn
 from npvi.amortized.gcn.networks import GCN
 from npvi.components import Process, Stack
 from npvi.inference import Data
-from npvi.inference.stochastic.certificate import bound
+from npvi.inference.stochastic.certificate import bound_of
 
 _SEEDS = (0, 1, 2)
 _EPOCHS = 40
@@ -100,8 +100,8 @@ def _trained(name: str, data: dict[str, np.ndarray], layout: str, seed: int) -> 
     other = copy.copy(model)
     other.fitted_ = replace(model.fitted_, posterior=fit.posterior)
     best, q = model.posterior_, fit.posterior
-    with_mean = bound(prior, seen, stack, q.mean, best.factor)
-    with_factor = bound(prior, seen, stack, best.mean, q.factor)
+    with_mean = bound_of(prior, seen, stack, q.mean, best.factor)
+    with_factor = bound_of(prior, seen, stack, best.mean, q.factor)
     scores = np.array(fit.info["evaluation"])
     near = int(np.argmax(scores <= scores.min() + 0.01)) + 1
     return (

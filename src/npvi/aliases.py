@@ -85,6 +85,7 @@ MOVED = {
     "npvi.inference.parameter_table": "npvi.learning.standard_errors",
     "npvi.inference.search_space": "npvi.learning.space",
     "npvi.inference.softmax_learning": "npvi.learning.softmax",
+    "npvi.inference.stacking": "npvi.learning.learner",
     "npvi.inference.starting": "npvi.learning.start",
     "npvi.kernels.compiled": "npvi.kernels.fast",
     "npvi.kernels.composition": "npvi.kernels.base",
@@ -110,7 +111,7 @@ for _before, _after, _names in (
     (
         "npvi.inference",
         "npvi.learning",
-        "learner links stacking table",
+        "learner links table",
     ),
     (
         "npvi.kernels",

@@ -16,7 +16,7 @@ from npvi.amortized.gcn.networks import GCN, initial_networks
 from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
 from npvi.inference import Data
-from npvi.inference.stochastic.certificate import bound
+from npvi.inference.stochastic.certificate import bound_of
 from npvi.kernels import Linear, Matern32
 from npvi.likelihoods import LogNormal, Poisson, StudentT
 from npvi.priors import NNGP
@@ -337,7 +337,7 @@ def test_training_raises_the_bound_whatever_the_likelihood(likelihood, observe, 
     settings = GCN(epochs=30, batch_size=20, sizes=(8, 1), samples=samples)
     fit = fit_gcn(case.prior, data, case.stack, settings)
     before = initial_networks(0, (8, 1))
-    assert fit.elbo > bound(case.prior, data, case.stack, *apply_networks(before, case.prior, data))
+    assert fit.elbo > bound_of(case.prior, data, case.stack, *apply_networks(before, case.prior, data))
 
 
 def test_a_training_that_breaks_off_names_the_batch():

@@ -21,8 +21,7 @@ from npvi.amortized.perceptron import apply
 from npvi.amortized.recognizer import Recognizer
 from npvi.components import Stack
 from npvi.inference import Data
-from npvi.likelihoods.integrals.expectations import has_closed_form
-from npvi.likelihoods.integrals.quadrature import trapezoid
+from npvi.likelihoods import has_closed_form, trapezoid
 from npvi.runtime.precision import float64
 
 __all__ = ["Recognised", "patch_posterior", "pieces_by_dense_solves"]

@@ -18,7 +18,7 @@ from npvi.amortized.perceptron import Layers, apply, initial
 from npvi.amortized.recognition import Whole
 from npvi.amortized.recognizer import Recognizer, likelihood_settings
 from npvi.components import Stack
-from npvi.graph.neighbors import build_tree
+from npvi.graph import build_tree
 from npvi.inference import Data, Fit, SparseFactors, fit_posterior
 from npvi.likelihoods import Likelihood
 from npvi.runtime.training import shuffled, train

@@ -18,8 +18,7 @@ from npvi.amortized.settings import SiteNetwork
 from npvi.checks import check_choice
 from npvi.components import Coefficients, Process, SolverLog, Stack
 from npvi.graph import build_graph
-from npvi.inference import Data, SparseFactors
-from npvi.inference.fit import Fit, fit_from_sites
+from npvi.inference import Data, Fit, SparseFactors, fit_from_sites
 from npvi.priors import NNGP
 from npvi.runtime import progress
 

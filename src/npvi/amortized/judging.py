@@ -15,7 +15,7 @@ from npvi.amortized.recognition import recognise
 from npvi.amortized.recognizer import exact_sites
 from npvi.amortized.settings import SiteNetwork
 from npvi.inference import SparseFactors, fit_posterior
-from npvi.inference.stochastic.certificate import bound
+from npvi.inference.stochastic import bound_of
 from npvi.runtime.files import replacing
 from npvi.runtime.parallel import threads
 
@@ -47,8 +47,8 @@ def compare_with_optimum(model: Any) -> dict[str, float]:
     with threads(model.n_jobs):
         best = fit_posterior(SparseFactors(prior), data, stack).unless_interrupted()
         mine, theirs = model.posterior_, best.posterior
-        of_mean = bound(prior, data, stack, mine.mean, theirs.factor)  # type: ignore[attr-defined]
-        of_factor = bound(prior, data, stack, theirs.mean, mine.factor)
+        of_mean = bound_of(prior, data, stack, mine.mean, theirs.factor)  # type: ignore[attr-defined]
+        of_factor = bound_of(prior, data, stack, theirs.mean, mine.factor)
         prior.forget_precision()
     found = {
         "elbo": best.elbo,

@@ -21,7 +21,7 @@ from npvi.amortized.recognizer import Recognizer
 from npvi.components import Coefficients, Process, ProcessPrecision, SolverLog, Stack
 from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Fit, SparseFactors, Start, fit_posterior
-from npvi.inference.stochastic.certificate import bound
+from npvi.inference.stochastic import bound_of
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
 from npvi.priors import NNGP
@@ -152,7 +152,7 @@ def _fill_up(inside, nearest, parents, place):
 def _fit(found: Pieces, data: Data, stack: Stack) -> Fit:
     prior: Any = stack.prior
     factor = Triangular(prior.graph, found.diagonal, found.edges)
-    elbo = bound(prior, data, stack, found.mean, factor)
+    elbo = bound_of(prior, data, stack, found.mean, factor)
     info = {
         "method": "npvi",
         "guarantee": "none: applicability says how far the full posterior is",

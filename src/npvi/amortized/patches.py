@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from npvi.graph import Graph
-from npvi.graph.neighbors import build_tree
+from npvi.graph import Graph, build_tree
 from npvi.runtime.compiling import compiled
 from npvi.runtime.parallel import over_chunks
 

@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 from npvi.amortized.guess import guess, sites
 from npvi.amortized.recognizer import Recognizer
 from npvi.components import ProcessPrecision, SolverLog, Stack
-from npvi.inference import Data, Fit, SparseFactors, Start, fit_posterior
-from npvi.inference.families.factored import FactoredCovariances, Marginals
-from npvi.inference.fit import fit_from_sites
+from npvi.inference import (
+    Data,
+    FactoredCovariances,
+    Fit,
+    Marginals,
+    SparseFactors,
+    Start,
+    fit_from_sites,
+    fit_posterior,
+)
 from npvi.priors import NotPositiveDefiniteError
 
 __all__ = [

@@ -36,7 +36,7 @@ from npvi.components import Process, SolverLog, Stack
 from npvi.graph import build_graph
 from npvi.inference import Data, SparseFactors
 from npvi.kernels import Kernel, as_kernel
-from npvi.learning.space import unwrapped
+from npvi.learning import unwrapped
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.parameters import check_nugget
 from npvi.priors import NNGP

@@ -15,7 +15,7 @@ from npvi.cli.options import described
 from npvi.cli.tables import check_output, writing
 
 if TYPE_CHECKING:
-    from npvi.datasets.sources import Source
+    from npvi.datasets import Source
 
 __all__ = ["data"]
 

@@ -4,27 +4,41 @@ from npvi.components.base import Component, ComponentFactor, Rows
 from npvi.components.dense import Dense
 from npvi.components.group import Group
 from npvi.components.linear import Coefficients, CoefficientSpread, Trend
+from npvi.components.new_rows import NewRows, OfFew, OfGroup, OfProcess
 from npvi.components.parts import LogDeterminant, Moments, Parts, PartsPrecision, Recent, Variances
-from npvi.components.process import Process, ProcessPrecision, SolverLog
+from npvi.components.precision_posterior import again
+from npvi.components.prediction import PartsPrediction, Seen
+from npvi.components.process import PROBES, Process, ProcessPrecision, SolverLog
+from npvi.components.spline import CyclicSpline, Spline
 from npvi.components.stack import Stack
 
 __all__ = [
+    "PROBES",
     "CoefficientSpread",
     "Coefficients",
     "Component",
     "ComponentFactor",
+    "CyclicSpline",
     "Dense",
     "Group",
     "LogDeterminant",
     "Moments",
+    "NewRows",
+    "OfFew",
+    "OfGroup",
+    "OfProcess",
     "Parts",
     "PartsPrecision",
+    "PartsPrediction",
     "Process",
     "ProcessPrecision",
     "Recent",
     "Rows",
+    "Seen",
     "SolverLog",
+    "Spline",
     "Stack",
     "Trend",
     "Variances",
+    "again",
 ]

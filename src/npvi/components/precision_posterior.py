@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from npvi.linalg import Triangular, ZeroFillFactor, inverse_root
 from npvi.posteriors import PrecisionPosterior
-from npvi.priors.nngp import FACTORS
+from npvi.priors import FACTORS
 
 __all__ = ["again", "precision_posterior"]
 

@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 
 from npvi.components.base import Rows
 from npvi.linalg import Noise, ZeroFillFactor, conjugate_gradients, inverse_root
-from npvi.priors import NotPositiveDefiniteError, PrecisionFactor, Prior
-from npvi.priors.gradient import PriorGradient, expected_log_density_gradient, marginal_gradient
+from npvi.priors import (
+    NotPositiveDefiniteError,
+    PrecisionFactor,
+    Prior,
+    PriorGradient,
+    expected_log_density_gradient,
+    marginal_gradient,
+)
 
 __all__ = ["Determinant", "Process", "ProcessPrecision", "SolverLog"]
 

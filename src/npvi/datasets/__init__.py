@@ -12,6 +12,9 @@ from npvi.datasets.loading import load
 from npvi.datasets.modis import read_modis
 from npvi.datasets.nightlight import read_nightlight
 from npvi.datasets.precipitation import read_precipitation
+
+# for other rooms, not for users
+from npvi.datasets.sources import Source as Source
 from npvi.datasets.text import BrokenFileError
 
 __all__ = [

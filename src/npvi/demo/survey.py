@@ -11,8 +11,7 @@ from sklearn.base import clone
 
 from npvi.estimators import GPRegressor
 from npvi.likelihoods import Poisson
-from npvi.predictive import Predictive
-from npvi.predictive.calibration import coverage, randomised_pit
+from npvi.predictive import Predictive, coverage, randomised_pit
 
 __all__ = ["DemoResult", "Surface", "Survey", "run_demo", "simulate_survey"]
 

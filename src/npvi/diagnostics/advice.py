@@ -12,7 +12,7 @@ from npvi.diagnostics.means import NEIGHBORS, Means
 from npvi.diagnostics.refit import Refit
 from npvi.diagnostics.residuals import Correlogram
 from npvi.diagnostics.skewness import Skewness
-from npvi.graph.places import number_places
+from npvi.graph import number_places
 from npvi.likelihoods import Likelihood
 
 __all__ = [

@@ -22,12 +22,9 @@ from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import score
 from npvi.diagnostics.skewness import Skewness, skewness_of
 from npvi.diagnostics.summed import judge_terms, places_of_terms
-from npvi.estimators import BaseGP, VaryingNoiseRegressor
-from npvi.estimators.leaving_out import left_out, training_responses
-from npvi.estimators.validation import check_column, check_inputs
-from npvi.kernels.inputs import EARTH_RADIUS
-from npvi.likelihoods import Gaussian, LogNormal
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.estimators import BaseGP, VaryingNoiseRegressor, check_column, check_inputs, left_out, training_responses
+from npvi.kernels import EARTH_RADIUS
+from npvi.likelihoods import Gaussian, LogNormal, Softmax
 from npvi.maps import inputs_of, training_inputs
 from npvi.model import FittedTerms
 from npvi.runtime.files import replacing

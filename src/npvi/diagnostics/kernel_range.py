@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph import NeighborIndex
-from npvi.graph.places import number_places
+from npvi.graph import NeighborIndex, number_places
 from npvi.kernels import Kernel, diagonal, evaluate
 
 __all__ = ["KernelRange", "range_of"]

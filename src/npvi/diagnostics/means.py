@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.estimators.validation import check_inputs
-from npvi.graph import NeighborIndex
-from npvi.graph.places import number_places
+from npvi.estimators import check_inputs
+from npvi.graph import NeighborIndex, number_places
 from npvi.inference import Data
 from npvi.predictive import Predictive
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from npvi.graph import NeighborIndex
-from npvi.graph.neighbors import build_tree
+from npvi.graph import NeighborIndex, build_tree
 
 __all__ = ["Correlogram", "correlogram", "normal_scores"]
 

@@ -12,8 +12,7 @@ from sklearn.utils import check_consistent_length
 from npvi.diagnostics import advice
 from npvi.diagnostics.residuals import Correlogram, correlogram, normal_scores
 from npvi.diagnostics.scores import Scores, score
-from npvi.estimators.leaving_out import left_out, training_responses
-from npvi.estimators.validation import check_column
+from npvi.estimators import check_column, left_out, training_responses
 from npvi.runtime.parallel import threads
 from npvi.terms import Field, as_frame
 

@@ -21,13 +21,11 @@ from npvi.estimators.validation import settings_on_map
 from npvi.graph import Graph
 from npvi.inference import Data
 from npvi.kernels import Kernel
-from npvi.learning.standard_errors import TWO_SIDED, parameter_table, with_smoothness
-from npvi.learning.table import Table
+from npvi.learning import TWO_SIDED, Table, parameter_table, with_smoothness
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.model import Fitted, Hyper, Interrupted, LinearPart, Spec, fit, predict, spec_of, update, warn_about_sums
 from npvi.posteriors import Posterior
-from npvi.priors import Prior
-from npvi.priors.structure import Structure
+from npvi.priors import Prior, Structure
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered
 from npvi.runtime.parallel import threads

@@ -11,9 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from npvi.estimators.base import BaseGP
 from npvi.estimators.validation import check_column, check_labels, check_weights
-from npvi.likelihoods import Bernoulli, Likelihood, as_likelihood
-from npvi.likelihoods.families.softmax import Softmax
-from npvi.likelihoods.labels import codes_of
+from npvi.likelihoods import Bernoulli, Likelihood, Softmax, as_likelihood, codes_of
 
 if TYPE_CHECKING:
     from npvi.predictive import CategoricalPredictive, Predictive

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from npvi.components import Group as GroupComponent
-from npvi.learning.standard_errors import TWO_SIDED
+from npvi.learning import TWO_SIDED
 from npvi.model import FittedTerms, standard_errors
 from npvi.terms import GroupPart, LinearPart
 

@@ -14,6 +14,7 @@ from npvi.estimators import validation
 from npvi.estimators.base import BaseGP
 from npvi.estimators.predicting import PredictsNumbers, per_row, warn_forgotten
 from npvi.inference import Data
+from npvi.learning import unwrapped
 from npvi.likelihoods import Likelihood, as_likelihood
 from npvi.model import (
     FittedTerms,
@@ -346,8 +347,6 @@ class WithTerms(PredictsNumbers, BaseGP):
 
 def _data(likelihood: Likelihood, y: NDArray, row: dict[str, Any], weight: NDArray[np.float64] | None) -> Data:
     """Responses and what there is per row, checked by the likelihood."""
-    from npvi.learning.space import unwrapped
-
     plain, _ = unwrapped(likelihood, "likelihood")
     plain.validate()
     y = plain.check_response(y)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from npvi.checks import LARGEST, as_numbers, check_finite, check_per_row, refuse_masked, refuse_not_real, rows_text
 from npvi.kernels import Sphere, as_kernel
-from npvi.likelihoods.labels import refuse_no_column, refuse_no_labels
+from npvi.likelihoods import refuse_no_column, refuse_no_labels
 from npvi.maps import geometry_columns, is_geo_frame, is_geographic, place_names
 from npvi.model import ScaleWarning
 from npvi.parameters import Parametrised

@@ -29,8 +29,7 @@ from npvi.kernels import as_kernel
 from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
 from npvi.model import Fitted, in_rows, latent_at, latent_left_out
 from npvi.parameters import fixed
-from npvi.predictive import MixturePredictive, Predictive, VaryingNoisePredictive
-from npvi.predictive.calibration import gaussian_crps
+from npvi.predictive import MixturePredictive, Predictive, VaryingNoisePredictive, gaussian_crps
 from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered

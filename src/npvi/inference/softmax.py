@@ -23,10 +23,9 @@ from npvi.inference.data import Data
 from npvi.inference.families.full import AllCovariances
 from npvi.inference.fit import Covariance, Family, Start
 from npvi.inference.loop import ascend
-from npvi.likelihoods.families.softmax import Softmax
-from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
+from npvi.likelihoods import Softmax, expected_log_sum_exp
 from npvi.linalg import Noise, conjugate_gradients
-from npvi.posteriors.stacked import StackedPosterior
+from npvi.posteriors import StackedPosterior
 from npvi.priors import Conditional, NotPositiveDefiniteError, PrecisionFactor
 
 __all__ = ["SoftmaxFit", "StackedTrend", "class_noises", "fit_softmax"]

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from npvi.io.packing import prefixes
-from npvi.likelihoods import conditional_moments
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods import Softmax, conditional_moments
 from npvi.model import Fitted, latent_at
-from npvi.priors.nngp import FACTORS
-from npvi.priors.structure import LOW_RANK
+from npvi.priors import FACTORS, LOW_RANK
 from npvi.runtime.fields import LARGEST
 
 __all__ = ["check_arrays", "check_sense"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from npvi.io.packing import ESTIMATORS
 from npvi.io.steps import STEPS
-from npvi.likelihoods.families.softmax import Softmax
-from npvi.priors.structure import LOW_RANK, NearestNeighbors
+from npvi.likelihoods import Softmax
+from npvi.priors import LOW_RANK, NearestNeighbors
 from npvi.runtime.fields import (
     anything,
     choice,

@@ -14,14 +14,11 @@ from npvi.io.archive import ModelFileError
 from npvi.io.steps import pack_step
 from npvi.io.summed import pack_summed
 from npvi.kernels import as_kernel
-from npvi.likelihoods import as_likelihood
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods import Softmax, as_likelihood
 from npvi.model import FittedTerms
 from npvi.parameters import Parameter, Parametrised
-from npvi.posteriors import DrawsPosterior, FactorPosterior, PrecisionPosterior
-from npvi.posteriors.low_rank import LowRankPosterior
-from npvi.priors.nngp import FACTORS
-from npvi.priors.structure import InducingPoints
+from npvi.posteriors import DrawsPosterior, FactorPosterior, LowRankPosterior, PrecisionPosterior
+from npvi.priors import FACTORS, InducingPoints
 
 __all__ = ["ARRAYS", "COMPANION", "ESTIMATORS", "HYPER", "NOISE", "RECOGNIZER", "STEP", "pack", "prefixes"]
 

@@ -13,25 +13,26 @@ from sklearn.base import clone
 from npvi.components import Trend
 from npvi.config import from_config, parameter_from_config
 from npvi.graph import Graph
-from npvi.inference import Data
-from npvi.inference.families.full import dense_posterior
+from npvi.inference import Data, StackedTrend, dense_posterior
 from npvi.io.checks import check_arrays, check_sense
 from npvi.io.packing import ARRAYS, COMPANION, ESTIMATORS, HYPER, NOISE, RECOGNIZER, STEP, prefixes
 from npvi.io.steps import check_steps, unpack_step
 from npvi.io.summed import unpack_summed
 from npvi.kernels import Kernel
-from npvi.learning.objective import Model
-from npvi.likelihoods import Likelihood
-from npvi.likelihoods.families.softmax import Softmax
-from npvi.linalg import Triangular
-from npvi.linalg.woodbury import WoodburyFactor
+from npvi.learning import Model
+from npvi.likelihoods import Likelihood, Softmax
+from npvi.linalg import Triangular, WoodburyFactor
 from npvi.model import Fitted, Hyper, LinearPart
 from npvi.parameters import check_kinds
-from npvi.posteriors import DrawsPosterior, FactorPosterior, Posterior, PrecisionPosterior
-from npvi.posteriors.low_rank import LowRankPosterior
-from npvi.priors import NNGP, Prior
-from npvi.priors.nngp import FACTORS
-from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors
+from npvi.posteriors import (
+    DrawsPosterior,
+    FactorPosterior,
+    LowRankPosterior,
+    Posterior,
+    PrecisionPosterior,
+    StackedPosterior,
+)
+from npvi.priors import FACTORS, LOW_RANK, NNGP, InducingPoints, NearestNeighbors, Prior
 from npvi.runtime.parallel import threads
 
 __all__ = ["unpack"]
@@ -213,9 +214,6 @@ def _functions(kind: str, arrays: dict[str, np.ndarray], prior: Prior, likelihoo
         trends.append(Trend(own["coefficients"], own["coefficient_covariance"], own["sensitivity"]))
     if not isinstance(likelihood, Softmax):
         return posteriors[0], trends[0]
-    from npvi.inference.softmax import StackedTrend  # rarely needed
-    from npvi.posteriors.stacked import StackedPosterior
-
     return StackedPosterior(posteriors), StackedTrend(trends)
 
 

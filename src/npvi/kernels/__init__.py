@@ -6,6 +6,9 @@ from npvi.kernels.evaluation import diagonal, evaluate, evaluate_distances, matr
 from npvi.kernels.families.linear import Constant, Linear
 from npvi.kernels.families.matern import Matern, Matern12, Matern32, Matern52
 from npvi.kernels.families.periodic import Periodic
+
+# for other rooms, not for users
+from npvi.kernels.families.random_walk import RandomWalk as RandomWalk
 from npvi.kernels.families.rational_quadratic import RationalQuadratic
 from npvi.kernels.families.rbf import RBF
 from npvi.kernels.inputs import EARTH_RADIUS, Sphere, Subset

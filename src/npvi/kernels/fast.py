@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from npvi.kernels.families.matern import SMOOTHNESS, Matern
 from npvi.kernels.families.rbf import RBF
 from npvi.kernels.stationary import Stationary
-from npvi.linalg.lanes import LANES, VectorRows
+from npvi.linalg import LANES, VectorRows
 
 __all__ = ["FORMULAS", "NO_FORMULA", "correlate", "formula_of"]
 

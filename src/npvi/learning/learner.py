@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from npvi.graph import Graph
-from npvi.inference import Data
-from npvi.inference.families.base import Start
+from npvi.inference import Data, Start
 from npvi.learning.bfgs import Information, newton_step, of_more_rows
 from npvi.learning.integration import Evaluation
 from npvi.learning.links import Comparison, compare, foretell
@@ -30,8 +29,7 @@ from npvi.learning.objective import (
 from npvi.learning.space import SearchSpace, learnable
 from npvi.learning.start import identifies_nugget, limits, weak_priors, wider
 from npvi.learning.table import Table
-from npvi.likelihoods.families.rates import Rates
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.likelihoods import Rates, Softmax
 from npvi.parameters import POSITIVE_NUMBER, Parameter
 
 __all__ = ["Learned", "Learner", "Stacked", "learn", "stacking"]

@@ -17,16 +17,13 @@ from numpy.typing import NDArray
 
 from npvi.components import Coefficients, Process, Stack
 from npvi.graph import Graph
-from npvi.inference import AllCovariances, Data, Fit, Start, fit_posterior
-from npvi.inference.cavity import places_of, without_own, without_place
+from npvi.inference import AllCovariances, Data, Fit, Start, fit_posterior, places_of, without_own, without_place
 from npvi.kernels import Kernel
 from npvi.learning.bfgs import Ascent, climb
 from npvi.learning.space import SearchSpace
-from npvi.likelihoods import Gaussian, Likelihood, LogNormal, predictive_log_prob
-from npvi.likelihoods.integrals.learning import parameter_gradient
+from npvi.likelihoods import Gaussian, Likelihood, LogNormal, parameter_gradient, predictive_log_prob
 from npvi.linalg import Noise
-from npvi.priors import NotPositiveDefiniteError, Prior
-from npvi.priors.structure import NearestNeighbors, Part, Structure
+from npvi.priors import NearestNeighbors, NotPositiveDefiniteError, Part, Prior, Structure
 
 __all__ = [
     "BoundObjective",

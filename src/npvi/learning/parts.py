@@ -18,19 +18,16 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.components import Component, Dense, Group, Parts, Process, Recent, Rows
-from npvi.components.spline import Spline
+from npvi.components import Component, Dense, Group, Parts, Process, Recent, Rows, Spline
 from npvi.graph import Graph, build_graph
-from npvi.inference import Data, Fit, Start, fit_posterior
-from npvi.inference.families.parts import AllOfParts
+from npvi.inference import AllOfParts, Data, Fit, Start, fit_posterior
 from npvi.kernels import Kernel
 from npvi.learning.bfgs import Ascent, Information, climb, of_more_rows
 from npvi.learning.objective import with_values
 from npvi.learning.space import SearchSpace, learnable, unwrapped
 from npvi.learning.start import limits_of_noise
 from npvi.learning.table import telling_rows
-from npvi.likelihoods import Likelihood
-from npvi.likelihoods.integrals.learning import parameter_gradient
+from npvi.likelihoods import Likelihood, parameter_gradient
 from npvi.parameters import POSITIVE_NUMBER, Interval, Parameter, inside
 from npvi.priors import NNGP, NotPositiveDefiniteError
 

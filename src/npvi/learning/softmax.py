@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
-from npvi.inference import AllCovariances, Data, Start
-from npvi.inference.softmax import class_noises, fit_softmax
+from npvi.inference import AllCovariances, Data, Start, class_noises, fit_softmax
 from npvi.learning.objective import Model, _by_name
-from npvi.posteriors.stacked import StackedPosterior
-from npvi.priors import NNGP
-from npvi.priors.gradient import expected_log_density_gradient
+from npvi.posteriors import StackedPosterior
+from npvi.priors import NNGP, expected_log_density_gradient
 
 __all__ = ["SoftmaxObjective"]
 

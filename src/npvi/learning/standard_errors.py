@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
-from npvi.inference.families.base import Start
+from npvi.inference import Start
 from npvi.kernels import Kernel, Matern
 from npvi.learning.learner import Learner
 from npvi.learning.objective import Model, information

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from npvi.kernels import Kernel
 from npvi.learning.objective import Model, with_values
-from npvi.likelihoods import Gaussian, Likelihood, LogNormal
-from npvi.likelihoods.families.scales import hardly_varies
-from npvi.likelihoods.families.softmax import Softmax
-from npvi.likelihoods.support import BINARY
+from npvi.likelihoods import BINARY, Gaussian, Likelihood, LogNormal, Softmax, hardly_varies
 from npvi.parameters import Parameter, PenalisedComplexity
 
 __all__ = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph.neighbors import build_tree
+from npvi.graph import build_tree
 from npvi.inference import Data
 from npvi.kernels import Kernel
 

@@ -4,25 +4,41 @@ from npvi.linalg.cg import Solution, conjugate_gradients, solve_columns
 from npvi.linalg.dense import DenseFactor, dense_factor
 from npvi.linalg.drawing import draw
 from npvi.linalg.lanczos import inverse_root
+from npvi.linalg.lanes import LANES, VectorRows, add_blocks, add_slopes, list_squares, solve_last
+from npvi.linalg.many_columns import count_of
 from npvi.linalg.normals import Noise
 from npvi.linalg.sweep import LowerHalf, lower_half
 from npvi.linalg.triangular import Triangular
 from npvi.linalg.widen import widened
-from npvi.linalg.zero_fill import ZeroFillFactor, zero_fill_factor
+from npvi.linalg.woodbury import WoodburyFactor, divided, gram, low_rank_lower_half, raised_root
+from npvi.linalg.zero_fill import ZeroFillFactor, scratch, zero_fill_factor
 
 __all__ = [
+    "LANES",
     "DenseFactor",
     "LowerHalf",
     "Noise",
     "Solution",
     "Triangular",
+    "VectorRows",
+    "WoodburyFactor",
     "ZeroFillFactor",
+    "add_blocks",
+    "add_slopes",
     "conjugate_gradients",
+    "count_of",
     "dense_factor",
+    "divided",
     "draw",
+    "gram",
     "inverse_root",
+    "list_squares",
+    "low_rank_lower_half",
     "lower_half",
+    "raised_root",
+    "scratch",
     "solve_columns",
+    "solve_last",
     "widened",
     "zero_fill_factor",
 ]

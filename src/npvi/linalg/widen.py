@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from npvi.graph import Graph
-from npvi.graph.build import sort_ascending
+from npvi.graph import Graph, sort_ascending
 from npvi.linalg.sweep import LowerHalf
 from npvi.linalg.triangular import Triangular
 from npvi.linalg.zero_fill import scratch

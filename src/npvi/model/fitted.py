@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from npvi.components import Stack, Trend
 from npvi.graph import Graph
 from npvi.inference import Data, Start
-from npvi.learning.objective import Model
-from npvi.likelihoods import conditional_moments, predictive_moments
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.learning import Model
+from npvi.likelihoods import Softmax, conditional_moments, predictive_moments
 from npvi.model.linear_part import LinearPart
 from npvi.model.spec import Spec
 from npvi.posteriors import Posterior

@@ -11,21 +11,16 @@ from numpy.typing import NDArray
 from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Start
 from npvi.inference.stochastic import SGD
-from npvi.learning.learner import Learned, learn
-from npvi.learning.objective import Model
-from npvi.learning.start import in_units_of_data, starting_model
-from npvi.learning.table import Table
-from npvi.likelihoods.families.rates import Rates, typical_count
-from npvi.likelihoods.families.scales import hardly_varies
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.learning import Learned, Model, Table, in_units_of_data, learn, starting_model
+from npvi.likelihoods import Rates, Softmax, hardly_varies, typical_count
 from npvi.model.canonical import naming_rows, rows_of_fit
 from npvi.model.fitted import Fitted, Interrupted, warn_about_presences
 from npvi.model.hyper import settle
 from npvi.model.inferring import Clock, Task, fitted_at, not_converged
 from npvi.model.linear_part import coefficient_precision, constant_scale, linear_part
 from npvi.model.spec import Spec
-from npvi.priors.low_rank.inducing import choose_inducing
-from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Structure
+from npvi.priors import LOW_RANK, InducingPoints, NearestNeighbors, Structure
+from npvi.priors.low_rank import choose_inducing
 from npvi.runtime import progress
 from npvi.runtime.warn import warn
 

@@ -11,12 +11,8 @@ from scipy.special import expit
 
 from npvi.graph import Graph
 from npvi.inference import Start
-from npvi.learning.integration import Integration, integrate
-from npvi.learning.learner import Learned, Learner
-from npvi.learning.objective import Model, can_collapse
-from npvi.learning.space import SearchSpace
-from npvi.likelihoods import Likelihood, conditional_moments
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.learning import Integration, Learned, Learner, Model, SearchSpace, can_collapse, integrate
+from npvi.likelihoods import Likelihood, Softmax, conditional_moments
 from npvi.model.fitted import Fitted, Hyper
 from npvi.model.inferring import Task, UnusablePosteriorError, fitted_at
 from npvi.runtime import progress

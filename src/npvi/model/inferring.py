@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from npvi.components import Stack
 from npvi.graph import Graph
-from npvi.inference import FAMILIES, Data, Start, fit_posterior
+from npvi.inference import FAMILIES, Data, Start, fit_posterior, fit_softmax
 from npvi.inference.stochastic import SGD
 from npvi.kernels import diagonal, evaluate
-from npvi.learning.objective import Model
-from npvi.learning.table import Table
-from npvi.likelihoods.families.softmax import Softmax
-from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments
+from npvi.learning import Model, Table
+from npvi.likelihoods import Softmax, conditional_moments, predictive_moments
 from npvi.model.fitted import Fitted
 from npvi.model.linear_part import LinearPart
 from npvi.model.spec import Spec
@@ -232,8 +230,6 @@ def _inferred(spec: Spec, prior: Any, data: Data, stack: Stack, start: Start | N
         return _by_gradients(spec, prior, data, stack, start, seed), None
     solve: Any = fit_posterior
     if isinstance(data.likelihood, Softmax):
-        from npvi.inference.softmax import fit_softmax  # rarely needed
-
         solve = fit_softmax
     fit = solve(
         FAMILIES[spec.method](prior),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.inference.cavity import without_own
+from npvi.inference import without_own
 from npvi.model.fitted import Fitted
 from npvi.model.summed import FittedTerms
 from npvi.predictive import MixturePredictive, Predictive

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.inference import Data
-from npvi.likelihoods import Poisson
-from npvi.likelihoods.families.rates import Rates
+from npvi.likelihoods import Poisson, Rates
 from npvi.runtime.warn import warn
 
 __all__ = [

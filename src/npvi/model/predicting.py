@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph.neighbors import build_tree
+from npvi.graph import build_tree
 from npvi.model.fitted import Fitted
-from npvi.predictive import CategoricalPredictive, MixturePredictive, Predictive
-from npvi.predictive.joint import JointSampler
-from npvi.predictive.reach import Reach, reach_of
+from npvi.predictive import CategoricalPredictive, JointSampler, MixturePredictive, Predictive, Reach, reach_of
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
 

@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.checks import POSITIVE, SCALE, check_choice, check_count, check_flag, check_jobs, check_number
-from npvi.graph.build import ORDERS, RULES
+from npvi.graph import ORDERS, RULES
 from npvi.inference import FAMILIES, Data
 from npvi.inference.stochastic import SGD
 from npvi.kernels import Kernel, as_kernel
-from npvi.learning.space import unwrapped
-from npvi.likelihoods import Likelihood
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.learning import unwrapped
+from npvi.likelihoods import Likelihood, Softmax
 from npvi.model.linear_part import columns_of
 from npvi.parameters import Parameter, check_nugget, inside
-from npvi.priors.low_rank.inducing import WAYS
-from npvi.priors.structure import LOW_RANK
+from npvi.priors import LOW_RANK
+from npvi.priors.low_rank import WAYS
 
 __all__ = ["Spec", "check_settings", "plain_parts", "spec_of"]
 

@@ -12,29 +12,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from npvi.checks import rows_text
-from npvi.components import Parts
-from npvi.components.prediction import PartsPrediction, Seen
-from npvi.inference import Data
-from npvi.inference.cavity import without_own
-from npvi.inference.families.parts import AllOfParts, PartsPosterior
-from npvi.learning.integration import integrate
-from npvi.learning.objective import with_values
-from npvi.learning.parts import LearnedParts, PartsObjective, learn_parts
-from npvi.learning.space import SearchSpace, unwrapped
+from npvi.components import Parts, PartsPrediction, Seen
+from npvi.inference import AllOfParts, Data, PartsPosterior, without_own
+from npvi.learning import LearnedParts, PartsObjective, SearchSpace, integrate, learn_parts, unwrapped, with_values
 from npvi.likelihoods import Likelihood, conditional_moments
 from npvi.model.fitted import Hyper, sums_of, warn_about_presences
 from npvi.model.hyper import learned_table
 from npvi.model.linear_part import constant_precision
-from npvi.predictive import MixturePredictive, Predictive
-from npvi.predictive.reach import Reach, reach_of
+from npvi.predictive import MixturePredictive, Predictive, Reach, reach_of
 from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
 from npvi.runtime.warn import warn
-from npvi.terms import Design, Linear, Offset, Term
-from npvi.terms.base import Setting, TermPart
-from npvi.terms.field import FieldPart
-from npvi.terms.linear import LinearPart
+from npvi.terms import Design, FieldPart, Linear, LinearPart, Offset, Setting, Term, TermPart
 
 __all__ = [
     "FittedTerms",

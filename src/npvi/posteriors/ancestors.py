@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.linalg import Triangular, ZeroFillFactor
-from npvi.linalg.zero_fill import scratch
+from npvi.linalg import Triangular, ZeroFillFactor, scratch
 from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 

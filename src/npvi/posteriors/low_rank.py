@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.linalg.woodbury import WoodburyFactor
+from npvi.linalg import WoodburyFactor
 
 __all__ = ["LowRankPosterior"]
 

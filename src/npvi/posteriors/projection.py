@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.linalg.woodbury import gram
+from npvi.linalg import gram
 from npvi.posteriors.ancestors import PrecisionPosterior
 from npvi.posteriors.draws import DrawsPosterior
 from npvi.posteriors.factor import FactorPosterior

@@ -11,9 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from npvi.checks import SHARE, as_numbers, check_choice, check_count, check_finite, check_number, generator
-from npvi.likelihoods import Gaussian, Likelihood, predictive_cdf, predictive_log_prob, predictive_moments
-from npvi.likelihoods.integrals.quantiles import mixture_quantile
-from npvi.likelihoods.integrals.rows_cdf import Component
+from npvi.likelihoods import (
+    Component,
+    Gaussian,
+    Likelihood,
+    mixture_quantile,
+    predictive_cdf,
+    predictive_log_prob,
+    predictive_moments,
+)
 from npvi.predictive.reach import Reach
 from npvi.runtime.arrays import Array, Number, Seed, Slice, Span
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.checks import NOT_NEGATIVE, as_numbers, check_number, generator
-from npvi.likelihoods.integrals.softmax import expected_log_sum_exp
-from npvi.likelihoods.labels import codes_of
+from npvi.likelihoods import codes_of, expected_log_sum_exp
 from npvi.predictive.base import check_draws
 from npvi.predictive.reach import Reach
 

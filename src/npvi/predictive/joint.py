@@ -12,12 +12,10 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from npvi.components import Trend
-from npvi.graph.neighbors import build_tree
+from npvi.graph import build_tree
 from npvi.linalg import Noise, Triangular, draw, solve_columns
-from npvi.posteriors import Posterior, PrecisionPosterior
-from npvi.posteriors.projection import covariance_times
-from npvi.priors import Joint, Prior
-from npvi.priors.joint import JointPrediction
+from npvi.posteriors import Posterior, PrecisionPosterior, covariance_times
+from npvi.priors import Joint, JointPrediction, Prior
 from npvi.runtime.parallel import threads
 
 __all__ = ["JointPrediction", "JointSampler"]

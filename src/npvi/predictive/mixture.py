@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtr
 
 from npvi.checks import generator
-from npvi.likelihoods.integrals.rows_cdf import Component
+from npvi.likelihoods import Component
 from npvi.predictive.base import NormalTotal, Predictive, Total, check_draws
 from npvi.predictive.reach import Reach
 

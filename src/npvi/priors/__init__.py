@@ -8,18 +8,31 @@ from npvi.priors.base import (
     PrecisionFactor,
     Prior,
 )
+from npvi.priors.gradient import PriorGradient, expected_log_density_gradient, marginal_gradient
+from npvi.priors.joint import JointPrediction
 from npvi.priors.low_rank import FITC, LowRank, Nystrom
-from npvi.priors.nngp import NNGP
+from npvi.priors.nngp import FACTORS, NNGP
+from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Part, Structure
 
 __all__ = [
+    "FACTORS",
     "FITC",
+    "LOW_RANK",
     "NNGP",
     "Conditional",
+    "InducingPoints",
     "Joint",
+    "JointPrediction",
     "LowRank",
+    "NearestNeighbors",
     "NeighborConditional",
     "NotPositiveDefiniteError",
     "Nystrom",
+    "Part",
     "PrecisionFactor",
     "Prior",
+    "PriorGradient",
+    "Structure",
+    "expected_log_density_gradient",
+    "marginal_gradient",
 ]

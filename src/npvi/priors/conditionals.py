@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from npvi.kernels import Kernel, Stationary, evaluate, evaluate_distances
 from npvi.kernels.fast import FORMULAS, NO_FORMULA, correlate, formula_of
-from npvi.linalg.lanes import LANES, list_squares, solve_last
+from npvi.linalg import LANES, list_squares, solve_last
 from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from npvi.kernels import Stationary, evaluate
 from npvi.kernels.fast import NO_FORMULA, formula_of
-from npvi.linalg import ZeroFillFactor
-from npvi.linalg.lanes import LANES, add_slopes, solve_last
+from npvi.linalg import LANES, ZeroFillFactor, add_slopes, solve_last
 from npvi.parameters import map_numbers
 from npvi.priors.conditionals import chunks, fill, finish, gather, grain, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph import Graph
-from npvi.graph.grid import grid_order
-from npvi.graph.neighbors import arrange, build_tree, search
+from npvi.graph import Graph, arrange, build_tree, grid_order, search
 from npvi.kernels import diagonal
 from npvi.linalg import Triangular
 from npvi.priors.conditionals import conditionals

@@ -16,8 +16,7 @@ from npvi.graph import Graph
 from npvi.kernels import Kernel
 from npvi.linalg import ZeroFillFactor
 from npvi.parameters import map_numbers
-from npvi.posteriors import DrawsPosterior
-from npvi.posteriors.low_rank import LowRankPosterior
+from npvi.posteriors import DrawsPosterior, LowRankPosterior
 from npvi.priors.conditionals import conditionals
 from npvi.priors.gradient import PriorGradient, expected_log_density_gradient, marginal_gradient
 from npvi.priors.low_rank import FITC, LowRank, Nystrom

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npvi.estimators import Pipeline
-from npvi.estimators.pipeline import transformed
+from npvi.estimators import Pipeline, transformed
 from npvi.maps import training_inputs
 from npvi.reporting.study import Study, Vector
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.diagnostics import Diagnosis, diagnose
-from npvi.estimators import BaseGP, VaryingNoiseRegressor
-from npvi.estimators.leaving_out import training_responses
+from npvi.estimators import BaseGP, VaryingNoiseRegressor, training_responses
 from npvi.kernels import Sphere
 from npvi.maps import Inputs, inputs_of, is_geographic, training_inputs, with_medians
 from npvi.model import in_rows

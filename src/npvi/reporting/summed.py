@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from npvi.diagnostics.summed import places_of_terms
+from npvi.diagnostics import places_of_terms
 from npvi.maps import Inputs, are_degrees
 from npvi.reporting.figures import INK, SOFT, figure
 from npvi.reporting.page import Panel, plain, plot, text

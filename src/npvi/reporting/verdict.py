@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npvi.diagnostics import Diagnosis
-from npvi.diagnostics.advice import about_coverage
-from npvi.diagnostics.means import NEIGHBORS
+from npvi.diagnostics import NEIGHBORS, Diagnosis, about_coverage
 from npvi.reporting.page import Panel, table, text
 from npvi.reporting.study import Study
 

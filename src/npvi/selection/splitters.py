@@ -12,9 +12,8 @@ from sklearn.model_selection import BaseCrossValidator, GroupKFold
 from sklearn.utils import _safe_indexing
 
 from npvi.checks import as_numbers, check_count, random_state, refuse_masked
-from npvi.graph.graph import check_points
-from npvi.graph.places import number_places
-from npvi.kernels.inputs import EARTH_RADIUS
+from npvi.graph import check_points, number_places
+from npvi.kernels import EARTH_RADIUS
 
 __all__ = ["LeaveLocationOut", "SpatialBlockSplit"]
 

@@ -1,6 +1,6 @@
 """What a predictor is a sum of, as users say it: terms, formulas, and what they become once there is a table."""
 
-from npvi.terms.base import Setting
+from npvi.terms.base import Setting, TermPart
 from npvi.terms.design import Design, check_terms
 from npvi.terms.field import FieldPart
 from npvi.terms.formula import Formula, FormulaError, parse
@@ -28,6 +28,7 @@ __all__ = [
     "Smooth",
     "SmoothPart",
     "Term",
+    "TermPart",
     "Varying",
     "as_frame",
     "check_terms",

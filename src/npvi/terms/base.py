@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from npvi.components.new_rows import NewRows
-from npvi.learning.parts import PartModel
+from npvi.components import NewRows
+from npvi.learning import PartModel
 from npvi.parameters import Parameter, PenalisedComplexity
 
 __all__ = ["Setting", "TermPart", "as_range", "as_sd"]

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from npvi.components import Process, Rows
-from npvi.components.new_rows import OfProcess
+from npvi.components import OfProcess, Process, Rows
 from npvi.graph import build_graph
 from npvi.kernels import EARTH_RADIUS, KERNELS, Kernel, Matern12, Subset
-from npvi.kernels.families.random_walk import RandomWalk as RandomWalkKernel
-from npvi.learning.parts import Sought, seen_by
+from npvi.kernels import RandomWalk as RandomWalkKernel
+from npvi.learning import Sought, seen_by
 from npvi.parameters import Interval, Parameter
 from npvi.priors import NNGP
 from npvi.terms.base import Setting, as_range, as_sd

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from npvi.components import Group as Component
-from npvi.components.new_rows import OfGroup
-from npvi.learning.parts import GroupModel
+from npvi.components import OfGroup
+from npvi.learning import GroupModel
 from npvi.parameters import Parameter
 from npvi.runtime.warn import warn
 from npvi.terms.base import Setting, as_sd

@@ -10,9 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from npvi.checks import LARGEST
-from npvi.components import Coefficients
-from npvi.components.new_rows import OfFew
-from npvi.learning.parts import Held
+from npvi.components import Coefficients, OfFew
+from npvi.learning import Held
 from npvi.runtime.warn import warn
 from npvi.terms.base import Setting
 from npvi.terms.records import Linear

@@ -11,10 +11,8 @@ import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
 
-from npvi.components import Dense
-from npvi.components.new_rows import OfFew
-from npvi.components.spline import CyclicSpline, Spline
-from npvi.learning.parts import Sought
+from npvi.components import CyclicSpline, Dense, OfFew, Spline
+from npvi.learning import Sought
 from npvi.parameters import Parameter
 from npvi.runtime.warn import warn
 from npvi.terms.base import Setting, as_sd

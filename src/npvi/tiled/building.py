@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph.tiles import Cube, Tiling, point_keys
+from npvi.graph import Cube, Tiling, point_keys
 from npvi.runtime import progress
 from npvi.runtime.warn import warn
 from npvi.tiled import fitting, partition

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from npvi.components import Stack
-from npvi.graph import Graph, build_graph
-from npvi.graph.tiles import halo, point_keys
+from npvi.graph import Graph, build_graph, halo, point_keys
 from npvi.inference import Data
 from npvi.priors import NNGP
 from npvi.tiled.job import Job

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from npvi.config import from_config
-from npvi.graph.tiles import Tiling
+from npvi.graph import Tiling
 from npvi.likelihoods import Likelihood
 from npvi.tiled.settled import Settled
 from npvi.tiled.source import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.graph.tiles import Cube, Tiling, nested_levels, place_levels, point_keys, straddling
+from npvi.graph import Cube, Tiling, nested_levels, place_levels, point_keys, straddling
 from npvi.runtime.files import replacing
 from npvi.tiled.job import job_at
 from npvi.tiled.store import Store

@@ -15,15 +15,13 @@ from sklearn.base import BaseEstimator
 
 from npvi.checks import as_numbers, check_count, check_finite, check_flag, check_jobs, check_number, check_path
 from npvi.config import parameter_config, to_config
-from npvi.estimators import GPRegressor
-from npvi.estimators.named import NamedParts
+from npvi.estimators import GPRegressor, NamedParts
 from npvi.kernels import Kernel
-from npvi.likelihoods import Likelihood, as_likelihood
-from npvi.likelihoods.families.softmax import Softmax
+from npvi.learning import unwrapped
+from npvi.likelihoods import Likelihood, Softmax, as_likelihood
 from npvi.model import Fitted, coordinate_columns, latent_at
 from npvi.parameters import Parameter, Parametrised
-from npvi.predictive import Predictive
-from npvi.predictive.reach import Reach
+from npvi.predictive import Predictive, Reach
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered
 from npvi.runtime.parallel import threads
@@ -477,8 +475,6 @@ def _bytes(memory: Any) -> float:
 
 def _plain(likelihood: Likelihood) -> Any:
     """With numbers inside, not with what is said of them."""
-    from npvi.learning.space import unwrapped
-
     return unwrapped(likelihood, "likelihood")[0]
 
 

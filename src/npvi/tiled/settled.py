@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.config import from_config, to_config
-from npvi.graph.tiles import Cube
+from npvi.graph import Cube
 from npvi.kernels import Kernel
-from npvi.learning.objective import Model
+from npvi.learning import Model
 from npvi.likelihoods import Likelihood
 from npvi.model import Fitted, LinearPart, Spec
 

@@ -14,8 +14,7 @@ from npvi.amortized.gcn.layout import Layout, patch_layout, random_layout
 from npvi.amortized.gcn.networks import GCN, Networks, adjacency, recognise
 from npvi.components import Stack
 from npvi.inference import Data
-from npvi.inference.stochastic.bound import ConditionalPrior, Observed, observed
-from npvi.inference.stochastic.gaussian import Neighbourhoods, SparseGaussian
+from npvi.inference.stochastic import ConditionalPrior, Neighbourhoods, Observed, SparseGaussian, observed
 from npvi.kernels import Kernel
 from npvi.linalg import Triangular
 from npvi.priors import NNGP

@@ -18,7 +18,7 @@ from npvi.amortized.gcn.networks import GCN, Networks, initial_networks
 from npvi.components import Coefficients, Process, Stack
 from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Fit, SparseFactors
-from npvi.inference.stochastic.certificate import bound, certify
+from npvi.inference.stochastic import bound_of, certify
 from npvi.likelihoods import predictive_log_prob
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
@@ -142,7 +142,7 @@ def fit_gcn(
     trained = problem.train(seed, progress)
     mean, factor = _reached(trained.parameters, prior, data, stack)
     with np.errstate(all="ignore"):
-        value = bound(prior, data, stack, mean, factor)
+        value = bound_of(prior, data, stack, mean, factor)
     if not np.isfinite(value):
         raise FloatingPointError(
             f"the bound of what the networks say is not finite after {trained.epochs} epochs of training: use a "
@@ -238,7 +238,7 @@ class _Problem:
         elif self.settings.patience is not None:
 
             def score(mean: Vector, factor: Triangular) -> float:
-                return -bound(self.prior, self.data, self.stack, mean, factor) / len(mean)
+                return -bound_of(self.prior, self.data, self.stack, mean, factor) / len(mean)
         else:
             return None
 

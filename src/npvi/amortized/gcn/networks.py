@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from npvi.amortized.gcn.layout import LAYOUTS
-from npvi.inference.stochastic.gaussian import SparseGaussian
-from npvi.inference.stochastic.settings import GradientSettings, is_count
+from npvi.inference.stochastic import GradientSettings, SparseGaussian, is_count
 from npvi.kernels import Kernel, Stationary
 
 __all__ = ["GCN", "Layer", "Networks", "adjacency", "forward", "initial_networks", "recognise"]

@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from npvi.components import PROBES, ProcessPrecision
 from npvi.components.precision_posterior import again, precision_posterior
-from npvi.components.process import PROBES, ProcessPrecision
 from npvi.inference.families.base import Start
-from npvi.linalg import DenseFactor, Noise, ZeroFillFactor, dense_factor
-from npvi.linalg.many_columns import count_of
-from npvi.linalg.woodbury import WoodburyFactor
-from npvi.posteriors import DrawsPosterior, Posterior, PrecisionPosterior
-from npvi.posteriors.low_rank import LowRankPosterior
+from npvi.linalg import DenseFactor, Noise, WoodburyFactor, ZeroFillFactor, count_of, dense_factor
+from npvi.posteriors import DrawsPosterior, LowRankPosterior, Posterior, PrecisionPosterior
 from npvi.priors import Prior
 from npvi.runtime.compiling import compiled
 from npvi.runtime.parallel import over_chunks

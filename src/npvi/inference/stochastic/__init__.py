@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from npvi.inference.stochastic.settings import SGD
+from npvi.inference.stochastic.settings import SGD, GradientSettings, is_count
 
 if TYPE_CHECKING:
     from npvi.inference.stochastic.bound import (
@@ -16,18 +16,24 @@ if TYPE_CHECKING:
         observed,
         stochastic_bound,
     )
+    from npvi.inference.stochastic.certificate import bound_of, certify
     from npvi.inference.stochastic.fit import fit_stochastic
-    from npvi.inference.stochastic.gaussian import SparseGaussian, entropy, neighbourhoods
+    from npvi.inference.stochastic.gaussian import Neighbourhoods, SparseGaussian, entropy, neighbourhoods
 
 __all__ = [
     "SGD",
     "ConditionalPrior",
+    "GradientSettings",
     "LowRankPrior",
+    "Neighbourhoods",
     "Observed",
     "SparseGaussian",
     "StochasticBound",
+    "bound_of",
+    "certify",
     "entropy",
     "fit_stochastic",
+    "is_count",
     "neighbourhoods",
     "observed",
     "stochastic_bound",
@@ -36,9 +42,12 @@ __all__ = [
 _HOMES = {
     "ConditionalPrior": "bound",
     "LowRankPrior": "bound",
+    "Neighbourhoods": "gaussian",
     "Observed": "bound",
     "SparseGaussian": "gaussian",
     "StochasticBound": "bound",
+    "bound_of": "certificate",
+    "certify": "certificate",
     "entropy": "gaussian",
     "fit_stochastic": "fit",
     "neighbourhoods": "gaussian",

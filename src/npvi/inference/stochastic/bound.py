@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from npvi.components import Stack
 from npvi.inference.data import Data
 from npvi.inference.stochastic.gaussian import Neighbourhoods, SparseGaussian, entropy, neighbourhoods
-from npvi.likelihoods import Likelihood
-from npvi.likelihoods.integrals.expectations import has_closed_form
-from npvi.likelihoods.integrals.quadrature import rule_of_tier, tiers
+from npvi.likelihoods import Likelihood, has_closed_form, rule_of_tier, tiers
 from npvi.priors import NNGP, LowRank, Prior
 
 __all__ = [

@@ -14,7 +14,7 @@ from npvi.likelihoods import Expectations
 from npvi.linalg import Triangular
 from npvi.priors import NNGP, LowRank, Prior
 
-__all__ = ["Certificate", "bound", "certify"]
+__all__ = ["Certificate", "bound_of", "certify"]
 
 Vector = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Certificate(NamedTuple):
     """For P + W."""
 
 
-def bound(prior: Prior, data: Data, stack: Stack, mean: Vector, factor: Triangular) -> float:
+def bound_of(prior: Prior, data: Data, stack: Stack, mean: Vector, factor: Triangular) -> float:
     """The bound of N(mean, L Lᵀ) given the mean's coefficients, with the best covariance of these."""
     found = _told(prior, data, stack, mean, factor)
     return _bound(prior, stack, mean, factor, found, _trace(prior, factor))

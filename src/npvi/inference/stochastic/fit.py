@@ -14,7 +14,7 @@ from npvi.components import Stack
 from npvi.inference.data import Data
 from npvi.inference.fit import Family, Fit, Start
 from npvi.inference.stochastic.bound import Parameters, StochasticBound, loss, stochastic_bound
-from npvi.inference.stochastic.certificate import bound, certify
+from npvi.inference.stochastic.certificate import bound_of, certify
 from npvi.inference.stochastic.gaussian import SparseGaussian
 from npvi.inference.stochastic.settings import SGD
 from npvi.likelihoods import predictive_log_prob
@@ -209,7 +209,7 @@ class _Problem:
 
         def loss_of_all(parameters: Parameters) -> float:
             mean, factor = self.reached(estimate, parameters)
-            return -bound(self.prior, self.data, self.stack, mean, factor) / len(self.data.y)
+            return -bound_of(self.prior, self.data, self.stack, mean, factor) / len(self.data.y)
 
         if len(self.held_out):
             return loss_of_the_held_out

@@ -15,7 +15,7 @@ from npvi.likelihoods.families.scales import spread_of_exp
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.log_gamma import stirling_remainder
 from npvi.likelihoods.support import ZERO_OR_POSITIVE
-from npvi.linalg.lanes import LANES, add_blocks
+from npvi.linalg import LANES, add_blocks
 from npvi.parameters import Interval
 from npvi.runtime.arrays import Number
 from npvi.runtime.batching import map_rows

@@ -22,7 +22,7 @@ from npvi.likelihoods.integrals.moments import conditional_moments
 from npvi.likelihoods.integrals.root_finding import to_x, to_y
 from npvi.likelihoods.integrals.rows_cdf import Component, shape_of, start_of, step_of
 from npvi.likelihoods.support import Support
-from npvi.linalg.lanes import LANES, add_blocks
+from npvi.linalg import LANES, add_blocks
 from npvi.runtime.compiling import compiled, inner, inner_reordered, reordered
 
 __all__ = ["forget", "lattice_quantile"]

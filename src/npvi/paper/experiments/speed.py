@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from npvi import GPRegressor
-from npvi.amortized.gcn.fit import HeldOut, fit_gcn
+from npvi.amortized.gcn import HeldOut, fit_gcn
 from npvi.components import Process, Stack
 from npvi.datasets import Split
 from npvi.graph import build_graph

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from npvi.checks import Kind, check_choice, check_count, check_flag, check_number, random_state
-from npvi.estimators import validation
-from npvi.estimators.predicting import PredictsNumbers, per_row
+from npvi.estimators import PredictsNumbers, check_inputs, check_response, per_row
 from npvi.inference import Data
-from npvi.learning.objective import Model
+from npvi.learning import Model
 from npvi.likelihoods import as_likelihood
 from npvi.model import plain_parts
 from npvi.paper.rivals.posteriors import InducingPosterior, bound, marginals, weights_of
@@ -82,7 +81,7 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
         """
         self._check_settings()
         clock = Clock(self.budget)
-        X, y = validation.check_response(self, X, y)
+        X, y = check_response(self, X, y)
         model, said = self._model(X.shape[1])
         y = model.likelihood.check_response(y)
         row = model.likelihood.check_row(per_row(exposure, trials, noise_variance, censored), len(y), y)
@@ -150,7 +149,7 @@ class InducingPointGP(PredictsNumbers, BaseEstimator):
                 if value is not None:
                     raise ValueError(f"{name} is about rows held out: give X_val and y_val as well")
             return None
-        X = validation.check_inputs(self, X, reset=False)
+        X = check_inputs(self, X, reset=False)
         y = data.likelihood.check_response(y, "y_val")
         if y.shape != (len(X),):
             raise ValueError(f"y_val must have one number per row of X_val, {len(X)} in all; got shape {y.shape}")

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from npvi.checks import check_count
-from npvi.inference.stochastic.bound import Observed, observed
+from npvi.inference.stochastic import Observed, observed
 from npvi.paper.rivals.posteriors import Spread
 from npvi.paper.rivals.process import JITTER, Inducing, Places, checked
 from npvi.paper.rivals.stochastic import GradientGP, Schedule

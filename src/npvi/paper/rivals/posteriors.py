@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.inference import Data
-from npvi.inference.stochastic.bound import observed
+from npvi.inference.stochastic import observed
 from npvi.paper.rivals.process import Inducing, Places
 from npvi.runtime.batching import map_rows
 from npvi.runtime.precision import float64

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from npvi.checks import check_flag
-from npvi.inference.stochastic.bound import Observed, observed
-from npvi.learning.objective import Model
-from npvi.learning.space import SearchSpace, learnable
-from npvi.learning.start import limits, starting_model
+from npvi.inference.stochastic import Observed, observed
+from npvi.learning import Model, SearchSpace, learnable, limits, starting_model
 from npvi.likelihoods import Likelihood
 from npvi.paper.rivals.posteriors import GaussianPosterior, Whitened
 from npvi.paper.rivals.process import Inducing, Places, Process, checked, new_places

@@ -16,7 +16,7 @@ from sklearn.cluster import MiniBatchKMeans
 
 from npvi.inference import Data
 from npvi.kernels import diagonal
-from npvi.learning.objective import Model
+from npvi.learning import Model
 from npvi.likelihoods import Likelihood, predictive_log_prob
 from npvi.paper.rivals.posteriors import InducingPosterior, marginals, weights_of
 from npvi.paper.rivals.process import Places, Process, new_places

@@ -15,8 +15,7 @@ from npvi.graph import Graph, NeighborIndex
 from npvi.kernels import Kernel, Stationary, diagonal, evaluate_distances, matrix
 from npvi.linalg import LowerHalf
 from npvi.linalg.woodbury import WoodburyFactor, divided, gram, low_rank_lower_half, raised_root, woodbury
-from npvi.posteriors import Posterior
-from npvi.posteriors.projection import projected_covariance
+from npvi.posteriors import Posterior, projected_covariance
 from npvi.priors.base import NotPositiveDefiniteError
 from npvi.priors.gradient import PriorGradient
 from npvi.runtime.lazy import jax, jit, jnp

@@ -1,4 +1,4 @@
-"""Models made of terms beside published estimates: sdmTMB's Pacific cod, trees of a forest, an example of lme4's.
+"""Models made of terms beside published estimates: sdmTMB's cod, spAbundance's warblers, trees, an example of lme4's.
 
     NPVI_DATA=... python -m benchmarks.beside.published
 
@@ -99,6 +99,18 @@ _INDEX = {
     2017: (543_622, 1_034_867),
 }
 _CELLS = (None, 10, 15)
+#: posterior means and standard deviations of spAbundance: with observers, and with a field besides
+_WARBLERS = {
+    "constant": (-0.2307, 0.3418, -0.1236, 0.3074),
+    "bio2": (-0.2743, 0.1144, 0.0306, 0.1939),
+    "bio8": (-0.0837, 0.1597, -0.0696, 0.2031),
+    "bio18": (0.0744, 0.1259, -0.0608, 0.1988),
+    "forest": (0.7173, 0.1454, 0.8874, 0.2337),
+    "devel": (-0.1723, 0.1381, 0.1285, 0.2021),
+    "day": (-0.5673, 0.1561, -0.5628, 0.2165),
+    "day2": (-0.3732, 0.1384, -0.2963, 0.1924),
+    "tod": (1.4681, 0.3777, 1.0473, 0.3391),
+}
 
 
 def _fit(likelihood: str, formula: str, table: pd.DataFrame, cell: float | None, **row: Any) -> tuple[Any, float]:
@@ -147,6 +159,36 @@ def _cod(folder: Path) -> None:
     show("Cod: yearly totals of mean density, beside published 95 % intervals", header, rows)
 
 
+def _warblers(folder: Path) -> None:
+    """spAbundance's Hooded warblers: 95 routes, 59 observers; its range is a hundredth of the distance of routes."""
+    table = pd.read_csv(folder / "bbs.csv")
+    columns = ["bio2", "bio8", "bio18", "forest", "devel", "day", "tod"]
+    table[columns] = (table[columns] - table[columns].mean()) / table[columns].std()
+    table["day2"] = table["day"] ** 2
+    effects = [npvi.Group("obs"), npvi.Linear(*columns, "day2", scale=np.sqrt(2.72))]
+    held = npvi.Field("X", "Y", kernel="matern12", range=npvi.fixed(2.0 / 1.26), n_neighbors=15)
+    free = npvi.Field("X", "Y", kernel="matern12", n_neighbors=15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = [
+            npvi.GPRegressor("poisson", terms=terms).fit(table, "HOWA").summary()["value"]
+            for terms in (effects, [*effects, held], [*effects, free])
+        ]
+    rows: list[tuple[object, ...]] = []
+    for name, (alone, alone_sd, space, space_sd) in _WARBLERS.items():
+        off = (found[0][name] - alone) / alone_sd, *((one[name] - space) / space_sd for one in found[1:])
+        rows.append((name, alone, alone_sd, found[0][name], off[0], space, space_sd, *_pairs(found[1:], name, off[1:])))
+    for name, alone, space in (("1|obs__sd", 1.742, 1.030), ("gp(X, Y)__sd", "", 1.043), ("gp(X, Y)__range", "", 1.59)):
+        ours = found[0].get(name, "")
+        rows.append((name, alone, "", ours, "", space, "", *_pairs(found[1:], name, ("", ""))))
+    header = ("coefficient", "observers", "sd", "ours", "off", "and space", "sd", "ours", "off", "range free", "off")
+    show("Hooded warblers: coefficients, and by how many posterior standard deviations they are off", header, rows)
+
+
+def _pairs(found: list[pd.Series], name: str, off: tuple[object, ...]) -> list[object]:
+    return [number for one, by in zip(found, off) for number in (one[name], by)]
+
+
 def _others(folder: Path) -> None:
     rows = []
     table = pd.read_csv(folder / "sleepstudy.csv")
@@ -167,6 +209,7 @@ def main() -> None:
         skip("published", "NPVI_DATA names no folder with the data")
         return
     _cod(folder)
+    _warblers(folder)
     _others(folder)
     say("  (a mesh has no field finer than its nodes: without cells ours follows single tows)")
 

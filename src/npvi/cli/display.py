@@ -6,12 +6,14 @@ import math
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 __all__ = [
     "clean",
@@ -167,6 +169,8 @@ def describe_coefficients(coefficients: Mapping[str, Sequence[float]]) -> str:
 @contextmanager
 def watching(tolerance: float = 1e-7) -> Iterator[None]:
     """A progress bar for what `npvi.runtime.progress` reports inside."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
     from npvi.runtime.progress import reporting
 
     console = messages()

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 from types import ModuleType
 
 __all__ = ["import_all", "read_names"]
+
+#: the first line of a class, or lines, as the call that it looks like
+_HEADS = re.compile(r"^class (\w+\(.*?\)):(?:\s*#[^\n]*)?$", re.MULTILINE | re.DOTALL)
 
 
 def import_all(package: ModuleType) -> None:
@@ -28,12 +32,10 @@ def read_names(folder: Path) -> dict[str, str]:
     """
     found = {}
     for file in folder.glob("*.py"):
-        text = file.read_text(encoding="utf-8")
-        if 'name="' not in text:
-            continue
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.ClassDef):
-                said = {word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)}
-                if "name" in said:
-                    found[str(said["name"])] = str(said.get("about", ""))
+        for head in _HEADS.findall(file.read_text(encoding="utf-8")):
+            call = ast.parse(head, mode="eval").body  # of heads alone: whole files are a tenth of what help takes
+            assert isinstance(call, ast.Call)
+            said = {word.arg: word.value.value for word in call.keywords if isinstance(word.value, ast.Constant)}
+            if "name" in said:
+                found[str(said["name"])] = str(said.get("about", ""))
     return dict(sorted(found.items()))

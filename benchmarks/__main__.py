@@ -57,7 +57,7 @@ _BATTERIES = (
     "tiles",
 )
 #: by name only too, since networks take long to train, a peer long to fit, or a GPU is needed
-_NETWORKS = ("npvi_nn", "device", "grouped", "sums")
+_NETWORKS = ("npvi_nn", "device", "grouped", "sums", "dense")
 
 
 def _help() -> str:

@@ -25,6 +25,8 @@ Vector = NDArray[np.float64]
 
 #: relative rounding error of the bound: a step that seems to lose no more than this is accepted
 _ROUNDING = 1e-13
+#: how far expectations of log p may be off, relatively, as their rules change with v; and nats that may be laid to it
+_INTEGRALS, _MOST_LOST = 1e-10, 1e-6
 #: units in the last place that f may be off by
 _LAST_PLACES = 4.0
 #: residual of the mean from which on it takes its last steps alone, and where V is right already
@@ -452,7 +454,8 @@ class Problem:
 
     def _no_worse(self, trial: State, state: State) -> bool:
         noise = self.family.noise(without_coefficients(state.covariance), without_coefficients(trial.covariance))
-        loss = _ROUNDING * max(1.0, abs(state.elbo)) + noise
+        integrals = _INTEGRALS * float(np.abs(state.expected.value).sum())
+        loss = _ROUNDING * max(1.0, abs(state.elbo)) + min(integrals, _MOST_LOST) + noise
         return trial.elbo >= state.elbo - loss
 
 

@@ -55,6 +55,7 @@ _BATTERIES = (
     "exact_bayes",
     "components",
     "tiles",
+    "term_means",
 )
 #: by name only too, since networks take long to train, a peer long to fit, or a GPU is needed
 _NETWORKS = ("npvi_nn", "device", "grouped", "sums", "dense")

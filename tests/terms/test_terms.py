@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -155,8 +156,7 @@ def test_parts_add_up(fitted):
     assert one.hyper is None
     dist = model.predict_dist(t[:20])
     alone = [model.predict_dist(t[:20], terms=[name]).parts[0].latent_mean for name in model.parts_.index]
-    offset = np.log(t["hours"][:20].to_numpy())
-    np.testing.assert_allclose(sum(alone) + offset, dist.parts[0].latent_mean, atol=1e-10)
+    np.testing.assert_allclose(sum(alone), dist.parts[0].latent_mean, atol=1e-10)  # hours multiply the rate
     with pytest.raises(ValueError, match="there is no part 'depth'"):
         model.predict_dist(t, terms=["depth"])
     smooth = model.predict_dist(t[["depth"]], terms=["s(depth)"])  # needs no other column
@@ -386,7 +386,8 @@ def test_a_field_may_be_constant_in_cells():
 
 def test_models_beside_the_best_one_have_no_wild_variances():
     """Where responses grow like exp η, means would be theirs alone."""
-    model = npvi.GPRegressor("poisson", formula="count ~ s(depth) + (1|site) + gp(x, y)", hyper="integrate")
+    formula = "count ~ s(depth) + (1|site) + gp(x, y)"
+    model = npvi.GPRegressor("poisson", formula=formula, link="exp", hyper="integrate")
     shares = model.fit(survey(30)).fitted_.shares()
     assert len(shares) > 1
     best = model.fitted_.values
@@ -395,11 +396,64 @@ def test_models_beside_the_best_one_have_no_wild_variances():
         assert largest**2 <= best[name] ** 2 + 1.0 + 1e-9
 
 
-def test_means_made_by_tails_are_said_to_be(fitted):
-    model, t = fitted
+def test_means_made_by_tails_are_said_to_be():
+    t = survey()
+    model = npvi.GPRegressor("poisson", formula="count ~ s(depth)", link="exp", hyper="plug-in").fit(t)
     far = t.head(3).assign(depth=1e4)
     with pytest.warns(UserWarning, match=r"in 3 of 3 rows.*quantile\(0.5\)"):
         model.predict(far)
+
+
+def test_means_far_from_the_data_stay_within_reason():
+    """With exp all the way, they are made by what is hardly possible; log scores can't tell the two apart."""
+    rng = np.random.default_rng(4)
+    x, y = rng.uniform(size=(2, 90))
+    t = pd.DataFrame({"x": x, "y": y, "z": 3.0 * x + 0.3 * rng.standard_normal(90), "who": rng.integers(40, size=90)})
+    t["count"] = rng.poisson(np.exp(2.0 * x - 1.0 + 1.3 * rng.standard_normal(40)[t["who"]]))
+    formula = "count ~ s(z) + (1|who) + gp(x, y)"
+    seen, left_out = t[t["x"] < 0.4], t[t["x"] >= 0.4]
+    default, plain = (npvi.GPRegressor("poisson", formula=formula, link=link).fit(seen) for link in (None, "exp"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        far, wild = default.predict_dist(left_out), plain.predict_dist(left_out)
+    largest = t["count"].max()
+    assert wild.mean.max() > 30.0 * largest
+    assert far.mean.max() < 3.0 * largest
+    assert far.log_prob(left_out["count"]).mean() > wild.log_prob(left_out["count"]).mean() - 0.05
+    # where the data are the two are one model
+    near = default.predict_dist(seen)
+    assert np.abs(near.mean / plain.predict_dist(seen).mean - 1.0).mean() < 0.1
+
+
+def test_an_offset_multiplies_rates_wherever_the_link_bends():
+    t = survey()
+    formula = "count ~ forest + s(depth) + (1|site)"
+    by_offset = npvi.GPRegressor("poisson", formula=f"{formula} + offset(log(hours))", hyper="plug-in").fit(t)
+    by_exposure = npvi.GPRegressor("poisson", formula=formula, hyper="plug-in").fit(t, exposure=t["hours"])
+    assert by_offset.likelihood_.knee == pytest.approx(by_exposure.likelihood_.knee)
+    new = t.head(10).assign(hours=1000.0)  # no warning that exposure is missing: it is the model's own
+    np.testing.assert_allclose(by_offset.predict(new), by_exposure.predict(new, exposure=1000.0), rtol=1e-9)
+    assert by_offset.elbo_ == pytest.approx(by_exposure.elbo_, abs=1e-9)
+    joined = [
+        by_offset.update(t[:5]).predict(new),
+        by_exposure.update(t[:5], exposure=t["hours"][:5]).predict(new, exposure=1000.0),
+    ]
+    np.testing.assert_allclose(*joined, rtol=1e-9)
+
+
+def test_links_by_name():
+    t = survey()
+    formula = "count ~ forest + offset(log(hours))"
+    found = {
+        link: npvi.GPRegressor("poisson", formula=formula, link=link, hyper="plug-in").fit(t).likelihood_
+        for link in (None, "exp", "softplus")
+    }
+    assert found["exp"].link == "exp"
+    rates = t["count"] / t["hours"]
+    assert found["softplus"].knee == pytest.approx(t["count"].sum() / t["hours"][t["count"] > 0].sum())
+    assert found["softplus"].knee < found[None].knee <= rates.max()
+    with pytest.raises(ValueError, match="link"):
+        npvi.GPRegressor("poisson", formula=formula, link="log").fit(t)
 
 
 def test_what_is_for_one_surface_says_so():

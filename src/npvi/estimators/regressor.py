@@ -104,7 +104,9 @@ class GPRegressor(MapsNumbers, WithTerms):
     formula : str or None
         The same as a text: ``"count ~ forest + s(depth) + (1|observer) + gp(lon, lat) + offset(log(hours))"``.
     link : str or None
-        With `terms` or a `formula`, the link of a likelihood that is only named; "exp" for counts unless given.
+        With `terms` or a `formula`, the link of a likelihood that is only named. Unless given, that of counts is exp as
+        far as rates were seen and a straight line beyond (softplus with its knee there), so that means far from all
+        data stay within reason; "exp" is exp all the way, "softplus" has its knee at a typical count.
 
     Attributes
     ----------

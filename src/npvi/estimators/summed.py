@@ -15,7 +15,7 @@ from npvi.estimators.base import BaseGP
 from npvi.estimators.predicting import PredictsNumbers, per_row, warn_forgotten
 from npvi.inference import Data
 from npvi.learning import unwrapped
-from npvi.likelihoods import Likelihood, as_likelihood
+from npvi.likelihoods import Likelihood, Rates, as_likelihood, largest_count, typical_count
 from npvi.model import (
     FittedTerms,
     TermsSpec,
@@ -126,10 +126,10 @@ class WithTerms(PredictsNumbers, BaseGP):
         weights = validation.check_weights(weight, np.empty((len(table), 0)))
         likelihood = self._summed_likelihood(y)
         data = _data(likelihood, y, row, weights)
-        if isinstance(self.likelihood, str):
-            likelihood = likelihood.replace(**likelihood.initial_parameters(data.y, **data.row))
-            data = replace(data, likelihood=likelihood)
         table = table[columns_of(terms, table)]
+        if isinstance(self.likelihood, str):
+            likelihood = self._from_data(terms, likelihood, table, data)
+            data = replace(data, likelihood=likelihood)
         spec = TermsSpec(
             terms, likelihood, self.learn is not False, self.coefficient_scale, self.hyperprior, self.hyper
         )
@@ -157,8 +157,7 @@ class WithTerms(PredictsNumbers, BaseGP):
         return None, check_terms(self.terms)
 
     def _summed_likelihood(self, y: NDArray) -> Likelihood:
-        """The likelihood that learning starts from; one that is only named has the exp link, as published models do,
-        or the one that is asked for."""
+        """The likelihood that learning starts from, with the link that is asked for."""
         likelihood = as_likelihood(self.likelihood)
         named = isinstance(self.likelihood, str)
         if named:
@@ -169,9 +168,37 @@ class WithTerms(PredictsNumbers, BaseGP):
                 raise ValueError(f"link: {type(likelihood).__name__} has no choice of links: leave it out")
             check_choice(self.link, "link", choices)
             likelihood = likelihood.replace(link=self.link)
-        elif named and "exp" in choices:
-            likelihood = likelihood.replace(link="exp")
+        elif named and isinstance(likelihood, Rates):
+            likelihood = likelihood.replace(link="softplus")
         return likelihood
+
+    def _from_data(
+        self, terms: tuple[Term, ...], likelihood: Likelihood, table: pd.DataFrame, data: Data
+    ) -> Likelihood:
+        """A likelihood that is only named, with numbers that the data suggest.
+
+        Where nothing is said of the link, counts have one that is exp as far as rates were seen, as published models
+        have it, and a straight line beyond: with exp all the way, means far from data are made by what is hardly
+        possible.
+        """
+        row = TermsSpec(terms, likelihood).exposed(data.row, table)
+        seen = data.y > 0.0 if data.weight is None else (data.y > 0.0) & (data.weight > 0.0)
+        likelihood = likelihood.replace(**likelihood.initial_parameters(data.y, **row))
+        if isinstance(likelihood, Rates) and likelihood.link == "softplus":
+            knee = largest_count if self.link is None else typical_count
+            exposure = np.broadcast_to(row.get("exposure", 1.0), data.y.shape)
+            likelihood = likelihood.replace(knee=knee(data.y[seen], exposure[seen]))
+        return likelihood
+
+    @property
+    def _row_of_fit(self) -> tuple[str, ...]:
+        """What there was per row of the training data: an offset that multiplies rates is the model's own."""
+        fitted, names = getattr(self, "fitted_", None), super()._row_of_fit
+        if isinstance(fitted, FittedTerms) and "exposure" in names:
+            own = fitted.spec.multiplier(fitted.table)
+            if own is not None and np.allclose(fitted.data.row["exposure"], own, rtol=1e-9, atol=0.0):
+                return tuple(name for name in names if name != "exposure")
+        return names
 
     def partial_fit(self, X: Any, y: Any = None, **extras: Any) -> Self:
         """`fit` the first time, `update` from then on."""

@@ -19,6 +19,7 @@ from npvi.likelihoods.families.poisson import Poisson
 
 # for other rooms, not for users
 from npvi.likelihoods.families.rates import Rates as Rates
+from npvi.likelihoods.families.rates import largest_count as largest_count
 from npvi.likelihoods.families.rates import typical_count as typical_count
 from npvi.likelihoods.families.scales import hardly_varies as hardly_varies
 from npvi.likelihoods.families.softmax import Softmax as Softmax

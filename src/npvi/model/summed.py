@@ -15,7 +15,7 @@ from npvi.checks import rows_text
 from npvi.components import Parts, PartsPrediction, Seen
 from npvi.inference import AllOfParts, Data, PartsPosterior, without_own
 from npvi.learning import LearnedParts, PartsObjective, SearchSpace, integrate, learn_parts, unwrapped, with_values
-from npvi.likelihoods import Likelihood, conditional_moments
+from npvi.likelihoods import Likelihood, Rates, conditional_moments
 from npvi.model.fitted import Hyper, sums_of, warn_about_presences
 from npvi.model.hyper import learned_table
 from npvi.model.linear_part import constant_precision
@@ -24,7 +24,17 @@ from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime import progress
 from npvi.runtime.parallel import threads
 from npvi.runtime.warn import warn
-from npvi.terms import Design, FieldPart, Linear, LinearPart, Offset, Setting, Term, TermPart
+from npvi.terms import (
+    Design,
+    FieldPart,
+    Linear,
+    LinearPart,
+    Offset,
+    Setting,
+    Term,
+    TermPart,
+    total_offset,
+)
 
 __all__ = [
     "FittedTerms",
@@ -72,6 +82,28 @@ class TermsSpec:
 
     #: as of a `Spec`
     method: ClassVar[str] = "full"
+
+    @property
+    def summed(self) -> tuple[Term, ...]:
+        """The terms that the predictor is the sum of: without offsets, where these multiply rates instead."""
+        return tuple(one for one in self.terms if not (self._multiplies and isinstance(one, Offset)))
+
+    @property
+    def _multiplies(self) -> bool:
+        """Whether an offset is a logarithm of exposure: under exp that is the same as adding it, and where the link
+        bends away from exp, it is not to move the bend."""
+        likelihood = unwrapped(self.likelihood, "likelihood")[0]
+        return isinstance(likelihood, Rates) and likelihood.link != "exp"
+
+    def multiplier(self, table: pd.DataFrame) -> Vector | None:
+        """What the exposure of each row is multiplied with; None for 1."""
+        offset = total_offset([one for one in self.terms if isinstance(one, Offset)], table)
+        return None if offset is None or not self._multiplies else np.exp(offset)
+
+    def exposed(self, row: Mapping[str, NDArray], table: pd.DataFrame) -> dict[str, NDArray]:
+        """What there is per row, with an offset in the exposure where that is its place."""
+        multiplier = self.multiplier(table)
+        return dict(row) if multiplier is None else {**row, "exposure": row.get("exposure", 1.0) * multiplier}
 
 
 class _Numbers:
@@ -191,6 +223,7 @@ def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
     (9.3, 1.0)
     """
     warn_about_presences(data)
+    data = replace(data, row=spec.exposed(data.row, table))
     design = _designed(spec, table, data, rows)
     if spec.learn:
         learned = learn_parts(
@@ -233,7 +266,7 @@ def restored(
     n_iter: int,
 ) -> FittedTerms:
     """A fitted model from what can't be found again: its numbers, and the mean and the sites of its posterior."""
-    design = Design(spec.terms, table, setting, constant_precision)
+    design = Design(spec.summed, table, setting, constant_precision)
     if not set(names) <= set(design.names):
         raise ValueError(f"it has parts {', '.join(names)}, and its terms are {', '.join(design.names)}")
     objective = PartsObjective(design.parts, replace(data, likelihood=spec.likelihood), design.offset, same=design.same)
@@ -273,7 +306,7 @@ def _designed(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
     setting = Setting(
         len(table) if rows is None else rows, plain.latent_unit, spec.hyperprior == "weak", spec.coefficient_scale
     )
-    return Design(spec.terms, table, setting, constant_precision(plain))
+    return Design(spec.summed, table, setting, constant_precision(plain))
 
 
 def _at(objective: PartsObjective, values: Mapping[str, Any]) -> SearchSpace:
@@ -381,8 +414,9 @@ def predict_terms(
     terms : names of parts; without those that aren't named, and without an offset.
     n_jobs : threads.
     """
+    row = row or {} if terms is not None else fitted.spec.exposed(row or {}, table)
     with threads(n_jobs):
-        found = [_predicted(one, table, row or {}, terms) for one, _ in fitted.shares()]
+        found = [_predicted(one, table, row, terms) for one, _ in fitted.shares()]
     return found[0] if len(found) == 1 else MixturePredictive(found, [share for _, share in fitted.shares()])
 
 
@@ -505,9 +539,9 @@ def update_terms(fitted: FittedTerms, table: pd.DataFrame, new: Data) -> FittedT
     Knots, units and contrasts stay those of the rows it was fitted to; levels and places join.
     """
     every = pd.concat([fitted.table, table[list(fitted.table.columns)]], ignore_index=True)
-    data = _joined(fitted.data, new)
+    data = _joined(fitted.data, replace(new, row=fitted.spec.exposed(new.row, table)))
     rows = fitted.design.setting.rows
-    design = Design(fitted.spec.terms, every, replace(fitted.design.setting, rows=rows), _constant(fitted))
+    design = Design(fitted.spec.summed, every, replace(fitted.design.setting, rows=rows), _constant(fitted))
     objective = PartsObjective(
         design.parts, replace(data, likelihood=fitted.spec.likelihood), design.offset, same=design.same
     )

@@ -1,7 +1,7 @@
 """What a predictor is a sum of, as users say it: terms, formulas, and what they become once there is a table."""
 
 from npvi.terms.base import Setting, TermPart
-from npvi.terms.design import Design, check_terms
+from npvi.terms.design import Design, check_terms, total_offset
 from npvi.terms.field import FieldPart
 from npvi.terms.formula import Formula, FormulaError, parse
 from npvi.terms.group import GroupPart
@@ -35,4 +35,5 @@ __all__ = [
     "parse",
     "term_config",
     "term_from_config",
+    "total_offset",
 ]

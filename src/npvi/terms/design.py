@@ -19,7 +19,7 @@ from npvi.terms.records import Field, Group, Linear, Offset, Smooth, Term, Varyi
 from npvi.terms.smooth import SmoothPart
 from npvi.terms.table import expression
 
-__all__ = ["Design"]
+__all__ = ["Design", "total_offset"]
 
 Vector = NDArray[np.float64]
 
@@ -69,16 +69,21 @@ class Design:
 
     def offset_of(self, table: pd.DataFrame) -> Vector | None:
         """What is added to the predictor of each row."""
-        if not self._offsets:
-            return None
-        total = sum((expression(one.expression, table, one.name) for one in self._offsets), np.zeros(len(table)))
-        check_finite(total, "offset", LARGEST)
-        return total
+        return total_offset(self._offsets, table)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the parts."""
         return tuple(part.name for part in self.parts)
+
+
+def total_offset(offsets: Sequence[Offset], table: pd.DataFrame) -> Vector | None:
+    """The sum of offsets for the rows of a table; None where there is none."""
+    if not offsets:
+        return None
+    total = sum((expression(one.expression, table, one.name) for one in offsets), np.zeros(len(table)))
+    check_finite(total, "offset", LARGEST)
+    return total
 
 
 def check_terms(terms: Any) -> tuple[Term, ...]:

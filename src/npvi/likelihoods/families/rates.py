@@ -12,7 +12,7 @@ from npvi.likelihoods.links import RATE, rate_bend
 from npvi.likelihoods.support import COUNTS
 from npvi.runtime.lazy import jax, jnp
 
-__all__ = ["Rates", "typical_count"]
+__all__ = ["Rates", "largest_count", "typical_count"]
 
 
 class Rates(Likelihood):
@@ -107,6 +107,18 @@ class Rates(Likelihood):
     def _shift(self, xp: Any) -> Any:
         """log knee, by which softplus is shifted to both sides."""
         return 0.0 if self.link == "exp" else xp.log(self.knee)
+
+
+def largest_count(y: np.ndarray, exposure: np.ndarray | float) -> float:
+    """The largest rate that counts are sure of, per unit of exposure: where a knee changes least of what was seen.
+
+    Less a standard deviation of a count: a single event in next to no exposure is no rate.
+
+    >>> largest_count(np.array([0.0, 1.0, 4.0, 100.0]), np.array([1.0, 1e-9, 1.0, 2.0]))
+    45.0
+    """
+    sure = (y - np.sqrt(y)) / exposure
+    return max(typical_count(y, exposure), float(np.max(sure, initial=0.0)))
 
 
 def typical_count(y: np.ndarray, exposure: np.ndarray | float) -> float:

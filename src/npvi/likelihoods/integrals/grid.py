@@ -52,7 +52,7 @@ def grid_tiers(
     centre, width = _extent(resolution, bend)
     beyond = np.abs(mean - centre) >= width + _accuracy(coarse).reach * sd
     alike = beyond & (sd <= 0.5 * local_resolution(mean, resolution, bend))
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         tier = np.ceil(np.log2(sd / (0.5 * resolution)))
     return np.where((tier <= 0.0) | alike | ~np.isfinite(tier + mean), 0, tier).astype(int)
 

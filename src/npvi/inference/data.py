@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.likelihoods import Curvatures, Expectations, Likelihood, curvatures, expectations
+from npvi.likelihoods import Curvatures, Expectations, Likelihood, by_quadrature, curvatures, expectations
 
 __all__ = ["Data"]
 
@@ -52,6 +52,11 @@ class Data:
         censored = self.row.get("censored", np.zeros(len(self.y)))
         kinds = np.unique(censored if self.weight is None else censored[self.weight > 0.0])
         return len(kinds) == 1 and kinds[0] != 0.0
+
+    @property
+    def by_quadrature(self) -> bool:
+        """Whether `expectations` are, and so off by a little that differs from one variance to another."""
+        return by_quadrature(self.likelihood, self.y, self.row)
 
     @property
     def silent(self) -> bool:

@@ -146,6 +146,7 @@ class Problem:
         self.log = SolverLog()
         self.relaxation = Relaxation(len(data.y))
         self._share = 1.0  # of a step for V to try first
+        self._by_quadrature = data.by_quadrature
 
     def initial(self, start: Start | None) -> State:
         """The sites at `start`, by default at y's own fitted values: the best mean and V for them. A start that has its
@@ -454,8 +455,9 @@ class Problem:
 
     def _no_worse(self, trial: State, state: State) -> bool:
         noise = self.family.noise(without_coefficients(state.covariance), without_coefficients(trial.covariance))
-        integrals = _INTEGRALS * float(np.abs(state.expected.value).sum())
-        loss = _ROUNDING * max(1.0, abs(state.elbo)) + min(integrals, _MOST_LOST) + noise
+        loss = _ROUNDING * max(1.0, abs(state.elbo)) + noise
+        if self._by_quadrature:
+            loss += min(_INTEGRALS * float(np.abs(state.expected.value).sum()), _MOST_LOST)
         return trial.elbo >= state.elbo - loss
 
 

@@ -31,6 +31,7 @@ from npvi.likelihoods.families.zero_inflated_poisson import ZeroInflatedPoisson
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.distribution import predictive_cdf
 from npvi.likelihoods.integrals.expectations import Curvatures, Expectations, curvatures, expectations
+from npvi.likelihoods.integrals.expectations import by_quadrature as by_quadrature
 from npvi.likelihoods.integrals.expectations import has_closed_form as has_closed_form
 from npvi.likelihoods.integrals.learning import parameter_gradient as parameter_gradient
 from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments

@@ -15,7 +15,7 @@ from npvi.likelihoods.integrals.quadrature import Rule, rule_of_tier, tiers
 from npvi.runtime.batching import map_rows
 from npvi.runtime.lazy import jax, jit, jnp
 
-__all__ = ["Curvatures", "Expectations", "curvatures", "expectations"]
+__all__ = ["Curvatures", "Expectations", "by_quadrature", "curvatures", "expectations"]
 
 _AT_ONCE = 2**11
 """Rows of a quadrature that are worth a thread."""
@@ -163,6 +163,17 @@ def closed_slopes(
     if slopes is None:
         return None
     return [np.array(np.broadcast_to(slope, np.shape(y)), dtype=np.float64) for slope in slopes]
+
+
+def by_quadrature(likelihood: Likelihood, y: np.ndarray, row: dict[str, np.ndarray]) -> bool:
+    """Whether E log p(y | f) has no closed form in NumPy.
+
+    >>> from npvi.likelihoods import Poisson
+    >>> [by_quadrature(Poisson(link), np.ones(3), {}) for link in ("exp", "softplus")]
+    [False, True]
+    """
+    first = {name: values[:1] for name, values in row.items()}
+    return closed_slopes(likelihood, y[:1], np.zeros(1), np.ones(1), first) is None
 
 
 def at_once(n: int) -> int:

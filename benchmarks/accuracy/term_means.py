@@ -19,7 +19,7 @@ import pandas as pd
 
 import npvi
 from benchmarks.battery import Row, column, fan_out, groups, parser
-from benchmarks.common import say, show, skip
+from benchmarks.common import show, skip
 
 _SPECIES = ("AMRE", "BLBW", "BTBW", "BTNW", "HOWA", "MAWA")
 _FORMULA = "{} ~ forest + s(bio2) + (1|obs) + gp(X, Y)"
@@ -109,11 +109,8 @@ def _show(rows: list[Row]) -> None:
                 f"{column(some, 'cpu').sum():.0f}",
             ]
         )
-    say(f"\n{len(rows) // len(_LINKS)} cases; medians, and the largest in brackets")
-    show(
-        ["", "link", "sum / seen", "RMSE / constant's", "largest mean / largest count", "NLPD", "in 90 %", "CPU s"],
-        table,
-    )
+    columns = ("", "link", "sum / seen", "RMSE / constant's", "largest mean / count", "NLPD", "in 90 %", "CPU s")
+    show(f"{len(rows) // len(_LINKS)} cases; medians, and the largest in brackets", columns, table)
 
 
 def _rmse(mean: np.ndarray | float, y: np.ndarray) -> float:

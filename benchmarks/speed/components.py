@@ -21,14 +21,14 @@ from benchmarks.common import show
 from npvi.components import Component, Group, Parts, Process, Rows
 from npvi.components.spline import Spline
 from npvi.graph import build_graph
-from npvi.kernels import Matern32
+from npvi.kernels import Matern12, Matern32, Subset
 from npvi.linalg import conjugate_gradients
 from npvi.priors import NNGP
 
 _TOLERANCE = 1e-6
 _LENGTH, _NUGGET, _NEIGHBORS = 0.1, 1e-3, 20
-#: what block Gauss–Seidel took when the plan was made, with other places; of the last one, with an exchange between the
-#: two parts
+#: what block Gauss–Seidel took when the plan was made, with other places; of effects of sites, with an exchange between
+#: the two parts
 _PLANNED = {
     "space + 200 observers": (10, 10, 11, 19),
     "space + 5,000 observers": (8, 9, 13, 39),
@@ -39,6 +39,7 @@ _PLANNED = {
     "3 outputs, 2 spatial factors": (11, 10, 9, 14),
     "space + years + observers + smooth": (16, 19, 23, 42),
     "space + effect of each site (20 visits)": (3, 5, 6, 6),
+    "space + space-time": (39, 109, 536, 574),
 }
 
 
@@ -98,6 +99,16 @@ def sites(survey: Survey) -> list[Component]:
     return [process(survey.X[: n // 20], Matern32(_LENGTH), at), Group(n // 20, at, 1.0)]
 
 
+def space_time(survey: Survey) -> Component:
+    """A process on a place and a time for each row."""
+    n = len(survey.X)
+    t = survey.rng.uniform(size=n)
+    kernel = Subset(Matern32(_LENGTH), [0, 1]) * Subset(Matern12(0.2), [2])
+    graph = build_graph(np.column_stack([survey.X / _LENGTH, t / 0.2]), _NEIGHBORS)
+    X = np.column_stack([survey.X, t])[graph.order]
+    return Process(NNGP(kernel, _NUGGET, X, graph), Rows(n, np.argsort(graph.order)))
+
+
 CASES: dict[str, Callable[[Survey], list[Component]]] = {
     "space + 200 observers": lambda s: [surface(s), group(s, 200)],
     "space + 5,000 observers": lambda s: [surface(s), group(s, 5000)],
@@ -113,6 +124,7 @@ CASES: dict[str, Callable[[Survey], list[Component]]] = {
         smooth(s.rng.standard_normal(len(s.X))),
     ],
     "space + effect of each site (20 visits)": sites,
+    "space + space-time": lambda s: [surface(s), space_time(s)],
     "space + x · space, x smooth": lambda s: [surface(s), surface(s, np.sin(6.0 * s.X[:, 0]))],
 }
 

@@ -9,7 +9,8 @@ from scipy import linalg, special
 
 import npvi
 from npvi.inference import Data
-from npvi.learning.parts import PartsObjective
+from npvi.learning import parts as parts_module
+from npvi.learning.parts import PartsObjective, learn_parts
 from npvi.likelihoods import Bernoulli, Gamma, Gaussian, Poisson
 from npvi.terms.base import Setting
 from npvi.terms.design import Design
@@ -42,6 +43,8 @@ def table(seed=0):
         }
     )
 
+
+SMOOTHS = [npvi.Smooth("depth"), npvi.Smooth("day", cyclic=True), npvi.Smooth("depth", "effort", k=5)]
 
 # -- covariances of parts, over all rows ------------------------------------------------------------------------------
 
@@ -216,8 +219,7 @@ def test_parts_bound_and_predictions(name, noise):
 def test_gradients_by_differences(name, noise):
     """Of bound and priors, in every parameter of every kind of term."""
     t = table()[:ROWS]
-    smooths = [npvi.Smooth("depth"), npvi.Smooth("day", cyclic=True), npvi.Smooth("depth", "effort", k=5)]
-    terms, _ = cases(table()).get(name, (smooths, None))
+    terms, _ = cases(table()).get(name, (SMOOTHS, None))
     likelihood, _, respond = NOISES[noise]
     rng = np.random.default_rng(2)
     y = respond(rng, 0.5 * rng.standard_normal(ROWS) + np.sin(t["depth"].to_numpy() / 20.0))
@@ -229,3 +231,18 @@ def test_gradients_by_differences(name, noise):
         step = 1e-3 * np.eye(len(z))[k]
         ends = [objective.on_vector(z + sign * step)[0] for sign in (1.0, -1.0)]
         assert gradient[k] == pytest.approx((ends[0] - ends[1]) / 2e-3, rel=1e-4, abs=1e-4), coordinate.name
+
+
+@pytest.mark.parametrize("name", [*cases(table()), "smooths"])
+def test_some_rows_first_lead_to_the_same(name, monkeypatch):
+    """Every kind of term is learned from a part of the rows, then from all of them."""
+    t = table()[:ROWS]
+    terms, covariances = cases(table()).get(name, (SMOOTHS, [field(table())]))
+    rng = np.random.default_rng(3)
+    eta = 1.0 + sum(root(K)[:ROWS] @ rng.standard_normal(len(root(K).T)) for K in covariances)
+    design = Design(terms, t, Setting(ROWS, 1.0, True))
+    data = Data(Poisson("exp"), rng.poisson(np.exp(eta)).astype(float))
+    whole = learn_parts(design.parts, data, design.offset, same=design.same)
+    monkeypatch.setattr(parts_module, "_SIZES", (60,))
+    begun = learn_parts(design.parts, data, design.offset, same=design.same)
+    assert begun.value > whole.value - 1e-3

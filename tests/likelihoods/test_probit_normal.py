@@ -9,7 +9,7 @@ from scipy import special
 
 from npvi.likelihoods import CensoredGaussian, CensoredLogNormal, curvatures, expectations
 from npvi.likelihoods.integrals.learning import parameter_gradient
-from npvi.likelihoods.integrals.probit_normal import expected_log_normal_cdf
+from npvi.likelihoods.integrals.probit_normal import expected_log_normal_cdf, expected_slopes
 from npvi.runtime.precision import float64
 
 MEANS, DEVIATIONS = (-3000.0, -40.0, -5.0, 0.0, 3.0, 20.0), (1e-4, 0.1, 1.0, 10.0, 1e3, 1e6)
@@ -63,3 +63,29 @@ def test_limits_under_tiny_noise(kind):
     of_observed = 0.5 * ((0.3**2 + 1.0) / 1e-12 - 1.0) / 1e-12
     slope = parameter_gradient(kind(1e-12), y[2:], mean[2:], sd[2:] ** 2, {"censored": np.zeros(1)})["variance"]
     np.testing.assert_allclose(slope, of_observed, rtol=1e-9)
+
+
+def test_in_numpy_it_is_the_same():
+    m, s = (grid.ravel() for grid in np.meshgrid(MEANS, DEVIATIONS))
+    value, first, second, third, fourth = expected_slopes(m, s**2)
+    with float64():
+
+        def of_sd(m, s):
+            return expected_log_normal_cdf(m, s**2)
+
+        slopes = jax.vmap(jax.value_and_grad(of_sd, argnums=(0, 1)))(m, s)
+        bends = jax.vmap(jax.hessian(of_sd, argnums=(0, 1)))(m, s)
+    np.testing.assert_allclose(value, slopes[0], rtol=5e-9, atol=1e-12)
+    np.testing.assert_allclose(first, slopes[1][0], rtol=5e-9, atol=1e-12)
+    np.testing.assert_allclose(s * second, slopes[1][1], rtol=5e-9, atol=1e-8)
+    np.testing.assert_allclose(s * third, bends[0][1], rtol=1e-7, atol=1e-6)
+    np.testing.assert_allclose(second + s**2 * fourth, bends[1][1], rtol=1e-7, atol=1e-6)
+
+
+def test_a_row_is_the_same_whatever_is_beside_it():
+    rng = np.random.default_rng(0)
+    m, v = rng.normal(size=500) * 10.0 ** rng.uniform(-2.0, 4.0, 500), 10.0 ** rng.uniform(-6.0, 8.0, 500)
+    together = expected_slopes(m, v)
+    alone = [expected_slopes(m[[i]], v[[i]]) for i in range(500)]
+    np.testing.assert_array_equal(np.array(together), np.array(alone)[:, :, 0].T)
+    assert np.isnan(expected_slopes(np.array([np.nan, np.inf]), np.ones(2))[0]).all()

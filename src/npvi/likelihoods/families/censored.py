@@ -10,7 +10,7 @@ from scipy import special
 from npvi.likelihoods.families.gaussian import Gaussian
 from npvi.likelihoods.families.lognormal import LogNormal
 from npvi.likelihoods.integrals.normal import log_normal_cdf
-from npvi.likelihoods.integrals.probit_normal import expected_log_normal_cdf
+from npvi.likelihoods.integrals.probit_normal import expected_log_normal_cdf, expected_slopes
 from npvi.likelihoods.support import CENSORING, Support
 from npvi.runtime.lazy import jax, jnp
 
@@ -62,6 +62,12 @@ class CensoredGaussian(Gaussian, name="censored_gaussian", about="numbers, some 
         assert observed is not None  # which is in closed form
         return jnp.where(censored == 0.0, observed, _expected_limit(m - y, v, self.variance, censored))
 
+    def expected_slopes(
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: np.ndarray
+    ) -> tuple[Any, ...] | None:
+        above, sign = m - y, np.broadcast_to(censored, m.shape)
+        return _with_limits(super().expected_slopes(y, m, v), above, v, self.variance, sign)
+
     def marginal_log_prob(
         self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: np.ndarray
     ) -> np.ndarray:
@@ -112,6 +118,12 @@ class CensoredLogNormal(LogNormal, name="censored_lognormal", about="positive nu
         assert observed is not None  # which is in closed form
         return jnp.where(censored == 0.0, observed, _expected_limit(m - jnp.log(y), v, self.variance, censored))
 
+    def expected_slopes(
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: np.ndarray
+    ) -> tuple[Any, ...] | None:
+        above, sign = m - np.log(y), np.broadcast_to(censored, m.shape)
+        return _with_limits(super().expected_slopes(y, m, v), above, v, self.variance, sign)
+
     def marginal_log_prob(
         self, y: np.ndarray, m: np.ndarray, v: np.ndarray, censored: Any = 0.0, **row: np.ndarray
     ) -> np.ndarray:
@@ -125,3 +137,19 @@ def _expected_limit(above: jax.Array, v: jax.Array, variance: Any, censored: jax
     limit = censored != 0.0
     z = jnp.where(limit, censored * above / jnp.sqrt(variance), 0.0)
     return expected_log_normal_cdf(z, jnp.where(limit, v / variance, 1.0))
+
+
+def _with_limits(
+    observed: tuple[Any, ...] | None, above: np.ndarray, v: np.ndarray, variance: float, censored: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Those of rows whose response was observed, and of limits, that f is `above` on average."""
+    assert observed is not None  # which is in closed form
+    slopes = [np.array(np.broadcast_to(slope, censored.shape), dtype=np.float64) for slope in observed]
+    limits = np.flatnonzero(censored)
+    if len(limits):
+        sign, sd = censored[limits], np.sqrt(variance)
+        scale = 1.0
+        for all_rows, slope in zip(slopes, expected_slopes(sign * above[limits] / sd, v[limits] / variance)):
+            all_rows[limits] = scale * slope
+            scale = scale * sign / sd
+    return tuple(slopes)

@@ -90,6 +90,13 @@ class LogNormal(Likelihood, name="lognormal", about="positive numbers"):
     ) -> jax.Array | None:
         return self.log_prob(y, m, noise_variance=noise_variance) - 0.5 * v / (self.variance + noise_variance)
 
+    def expected_slopes(
+        self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray
+    ) -> tuple[Any, ...] | None:
+        log_y, total = np.log(y), self.variance + noise_variance
+        value = normal_log_density(log_y, m, total) - log_y - 0.5 * v / total
+        return value, (log_y - m) / total, -1.0 / total, 0.0, 0.0
+
     def marginal_log_prob(
         self, y: np.ndarray, m: np.ndarray, v: np.ndarray, *, noise_variance: Any = 0.0, **row: np.ndarray
     ) -> np.ndarray:

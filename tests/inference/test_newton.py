@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,11 +11,11 @@ import pytest
 from npvi import GPRegressor
 from npvi.components import Process, SolverLog, Stack
 from npvi.graph import build_graph
-from npvi.inference import FAMILIES, newton
+from npvi.inference import FAMILIES, Start, fit_posterior, newton
 from npvi.inference.data import Data
 from npvi.inference.loop import ascend
 from npvi.inference.newton import Problem, State, _agreeing, _Given
-from npvi.kernels import Matern32
+from npvi.kernels import Linear, Matern32
 from npvi.likelihoods import CensoredGaussian, Poisson, StudentT, Weibull
 from npvi.priors import NNGP, NotPositiveDefiniteError
 
@@ -104,6 +105,9 @@ class _Still:
     def certificate(self, state):
         return {"elbo": state.elbo, "mean_residual": 0.5, "covariance_residual": 0.0}
 
+    def rounded(self, state):
+        return False
+
     def improve(self, state):
         self.steps += 1
         return SimpleNamespace(elbo=state.elbo)
@@ -137,3 +141,27 @@ def test_sites_that_are_infinite_before_and_after_a_step():
     data, proposed, mean = Data(Weibull(2.0), np.ones(1)), np.full(1, np.inf), np.full(1, -800.0)
     Problem._hold(SimpleNamespace(data=data), proposed, mean, np.ones(1), 4.0 * np.ones(1), np.ones(1), np.zeros(1))
     assert proposed == np.inf
+
+
+def test_one_response_far_from_all_others_under_laplace_noise():
+    """Its scale is 10¹⁰ and slopes 10⁻¹¹: less than rounding of f alone makes of them, so that no residual got small."""
+    places, rng = np.random.default_rng(0).uniform(size=(40, 2)), np.random.default_rng(1)
+    y = rng.normal(size=40)
+    y[3] = 1e12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GPRegressor("laplace").fit(places, y)
+    assert model.fit_info_["converged"] and model.fit_info_["n_iter"] < 50
+
+
+def test_a_step_that_crosses_a_limit_does_not_hold_back_variances():
+    """Limits of noise 10⁻³ are walls; from narrow sites behind them every step ran into one, and a hundredth of each was
+    taken, of variances as well."""
+    places, rng = np.random.default_rng(0).uniform(size=(30, 2)), np.random.default_rng(1)
+    prior = NNGP(Linear(10.0), 3.0, places, build_graph(places, 10))
+    limits = np.where(np.arange(30) % 7 == 0, np.where(np.arange(30) % 2, -1.0, 1.0), 0.0)
+    data, limited = Data(CensoredGaussian(7e-7), 2.5 * rng.normal(size=30), {"censored": limits}), limits != 0.0
+    start = Start(data.y + 0.2 * limits, np.where(limited, 1e-3, 7e-7), np.where(limited, 1e3, 1.4e6))
+    fit = fit_posterior(FAMILIES["full"](prior), data, Stack(Process(prior)), start)
+    assert fit.info["converged"]
+    assert fit.info["n_iter"] < 50  # 82 before

@@ -14,6 +14,8 @@ __all__ = ["Ascending", "ascend", "joined"]
 
 #: iterations that end a climb: no bound raised by more than rounding, no residual lower by a hundredth
 _STILL, _ROUNDING, _LOWER = 20, 1e-12, 0.99
+#: iterations without a higher bound after which a mean that no number is nearer to is as good as any
+_UNMOVED = 3
 
 
 class Ascending(Protocol):
@@ -27,6 +29,10 @@ class Ascending(Protocol):
 
     def certificate(self, state: Any) -> dict[str, float]:
         """``elbo``, ``mean_residual`` and ``covariance_residual``, both relative to the terms of their equation."""
+        ...
+
+    def rounded(self, state: Any) -> bool:
+        """Whether no mean in floating-point numbers is nearer to what a certificate asks for."""
         ...
 
     def complete(self, state: Any) -> bool:
@@ -72,6 +78,9 @@ def ascend(
             before = state
             state = problem.improve(state)
             done = converged()
+            # at the first standstill, for while the bound still rises a residual below rounding may be chance
+            if not done and (state is before or _unmoved(history, _UNMOVED)) and problem.rounded(state):
+                done = history["covariance_residual"][-1] <= tolerances[1]
             if state is before:  # no step raises the bound any more (rounding is reached), or by enough
                 break
             if _stands_still(history):
@@ -99,12 +108,19 @@ def ascend(
 
 def _stands_still(history: dict[str, list[float]]) -> bool:
     """Whether in many iterations no number of a certificate became better: then no others will, however many."""
-    if len(history["elbo"]) <= _STILL:
+    if not _unmoved(history, _STILL):
         return False
-    raised = max(history["elbo"][-_STILL:]) - max(history["elbo"][:-_STILL])
     residuals = [history[name] for name in ("mean_residual", "covariance_residual")]
     lower = any(min(values[-_STILL:]) < _LOWER * min(values[:-_STILL]) for values in residuals)
-    return not lower and not raised > _ROUNDING * abs(history["elbo"][-1])
+    return not lower
+
+
+def _unmoved(history: dict[str, list[float]], iterations: int) -> bool:
+    """Whether so many of them raised the bound by no more than rounding."""
+    if len(history["elbo"]) <= iterations:
+        return False
+    raised = max(history["elbo"][-iterations:]) - max(history["elbo"][:-iterations])
+    return not raised > _ROUNDING * abs(history["elbo"][-1])
 
 
 def joined(first: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,8 @@ _LOST = 10.0
 _RAISED = 12
 #: a step is tried whole, then halved until it is given up
 _SHARES = tuple(0.5**halving for halving in range(12))
+#: nats that a step for the mean may lose by itself before it is it that is held back
+_WALL = 0.1
 #: a share of a step that is as good as none
 _ROUNDED = 1e-3
 #: and of the mean alone: where log p is straight, nothing but a wide prior says how long a step is
@@ -281,17 +283,22 @@ class Problem:
             length, length_sd = float(np.max(np.abs(moved) / whole)), float(np.max(np.abs(step_sd) / before))
             if not _SHORT[0] < length < _SHORT[1] or length_sd > _SHORT_SD:
                 break
-        for cut in self.shares:
+        whole_mean = 1.0  # share of the mean's step, where V isn't what goes too far
+        for tries, cut in enumerate((1.0, *self.shares)):
             share = cut * self._share
+            if tries == 1:
+                whole_mean = self._share_of_mean(state.mean, tried, variance + common)
+                if whole_mean == 1.0:
+                    continue
             # where V goes too far it is because neighbours answer for each other; the mean's step knows of them all
-            tried = state.mean + min(1.0, 2.0 * share) * (mean - state.mean)
+            tried = state.mean + whole_mean * min(1.0, 2.0 * share) * (mean - state.mean)
             variance = (before + share * (own_sd - before)) ** 2
             seen = self.stack.seen(tried)
             common = shared.best(self.data, seen, variance).variance
             proposed = self.data.expectations(seen, variance + common).precision
             self._hold(proposed, seen, v, variance, others, common)
             change = self._settled(v, w, seen, proposed, common) - w
-            if cut == 1.0:
+            if tries == 0:
                 relaxation = self.relaxation.of(change * v)
             # what is shared agrees with itself at any mean
             pace = share * relaxation
@@ -303,6 +310,22 @@ class Problem:
                 return trial
             trial = None  # its draws take memory
         return None
+
+    def _share_of_mean(self, here: Vector, there: Vector, variance: Vector) -> float:
+        """The share of a step for the mean that doesn't lower the bound much by itself, at variances it is taken with.
+
+        Beyond a limit log p falls as steeply as the noise is small, and nothing tells of it where f is on its good side.
+        """
+        least = self._of_mean(here, variance) - _WALL
+        for share in _SHARES:
+            if self._of_mean(here + share * (there - here), variance) >= least:
+                return share
+        return _SHARES[-1]
+
+    def _of_mean(self, mean: Vector, variance: Vector) -> float:
+        """The mean's part in the bound, at marginal variances."""
+        value = self.data.expectations(self.stack.seen(mean), variance).value
+        return float(value.sum() - 0.5 * self.stack.quadratic(mean))
 
     def _coupled_step(self, solver: Any, slope: Vector, spread: SharedSpread, at: tuple) -> Vector:
         """A step for μ, what it does to the spread that rows share included."""
@@ -394,6 +417,11 @@ class Problem:
             mean_residual = 0.0  # no number is nearer
         self._last = (mean_residual, state.covariance.mismatch(w))
         return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
+
+    def rounded(self, state: State) -> bool:
+        """Whether gradient and pull are no further apart than rounding of f makes them."""
+        off = self.stack.transpose_times(state.expected.gradient) - self._pull(state.mean)
+        return bool(np.abs(off).max() <= self._rounding_of_pull(state.mean))
 
     def covariance(self, w: Vector, solver: Any = None) -> Any:
         """The best covariance of f for w, a `Covariance`, or None where there is none; `solver` is for P + W."""

@@ -239,6 +239,9 @@ class _Problem:
                 return trial
         return state
 
+    def rounded(self, state: _State) -> bool:
+        return False
+
     def certificate(self, state: _State) -> dict[str, float]:
         """Both residuals, the largest of all classes, relative to the largest term of their equation; and the bound."""
         gradient, w = state.expected.gradient, state.expected.precision

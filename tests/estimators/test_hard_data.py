@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -98,6 +99,31 @@ def test_no_posterior_that_predicts_infinity(X):
     with pytest.raises(ValueError, match="no usable posterior"):
         model.fit(X[:40], y)
     assert not hasattr(model, "posterior_")
+
+
+@pytest.mark.parametrize("likelihood", ["zero_inflated_negative_binomial", "negative_binomial"])
+@pytest.mark.parametrize("count", [5.0, 1e6])
+def test_one_count_among_zeros(X, likelihood, count):
+    """Dispersion and inflation say that next to nothing is known of the mean; it is finite, and far ones are said."""
+    y = count * (np.arange(40) == 3)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = npvi.GPRegressor(likelihood, hyper="plug-in").fit(X[:40], y)
+    dist = model.predict_dist(X[40:60])
+    assert np.isfinite([dist.mean, dist.std]).all() and np.isfinite(model.elbo_)
+    assert np.all(dist.quantile(0.5) <= count)
+    far = model.predict(X[:40]).sum() > 15.0 * count
+    assert not far or any("the model expects a sum of" in str(warning.message) for warning in said)
+    assert all(warning.category is UserWarning for warning in said)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_counts_of_another_size(X):
+    """A fit of a minute and more once: E log p was found in steps that whole counts ask for."""
+    y = 1e15 * np.random.default_rng(3).poisson(3, size=40)
+    model = npvi.GPRegressor("negative_binomial").fit(X[:40], y)
+    assert model.fit_info_["converged"]
+    assert 0.2 < model.predict(X[40:60]).mean() / y.mean() < 5.0
 
 
 def test_numbers_without_squares_are_refused(X):

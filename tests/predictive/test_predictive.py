@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from npvi import GPRegressor, kernels
 from npvi.likelihoods import Bernoulli, Gaussian, LogNormal, Poisson
 from npvi.predictive.base import Predictive, Total
 
@@ -145,3 +148,16 @@ def test_many_rows():
     assert p.log_prob(np.ones(n)).shape == (n,)
     np.testing.assert_allclose(np.exp(p.log_prob(np.ones(n))), p.mean, rtol=1e-8)
     assert repr(p) == "Predictive(Bernoulli(), 32768 rows)"
+
+
+def test_means_beyond_all_numbers_are_said():
+    model = GPRegressor("gamma", kernel=kernels.Matern32(0.3, 1e8), learn=False, nugget=0.1)
+    X, y = np.random.default_rng(0).uniform(size=(20, 2)), np.arange(1.0, 21.0)
+    with pytest.warns(UserWarning, match="expects a sum"):
+        dist = model.fit(X, y).predict_dist(X[:3] + 5.0)
+    with pytest.warns(UserWarning, match="beyond all numbers in 3 of 3 rows .*smaller variance"):
+        assert np.isinf(dist.mean).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(dist.quantile(0.5)).all()
+        assert not np.isnan(dist.sample(5, seed=0)).any()

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from npvi.checks import SHARE, as_numbers, check_choice, check_count, check_finite, check_number, generator
+from npvi.checks import (
+    SHARE,
+    as_numbers,
+    check_choice,
+    check_count,
+    check_finite,
+    check_number,
+    generator,
+    rows_text,
+)
 from npvi.likelihoods import (
     Component,
     Gaussian,
@@ -22,6 +31,7 @@ from npvi.likelihoods import (
 )
 from npvi.predictive.reach import Reach
 from npvi.runtime.arrays import Array, Number, Seed, Slice, Span
+from npvi.runtime.warn import warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,8 +156,16 @@ class Predictive:
 
     @property
     def mean(self) -> Array:
-        """E[y], of shape (rows,)."""
-        return self._moments[0]
+        """E[y], of shape (rows,); where no number is as large, inf, and a warning."""
+        mean = self._moments[0]
+        beyond = np.flatnonzero(np.isinf(mean))
+        if len(beyond):
+            warn(
+                f"the mean of the response is beyond all numbers in {len(beyond)} of {len(mean)} {rows_text(beyond)}, "
+                f"where f is {self.latent_mean[beyond[0]]:.3g} ± {np.sqrt(self._var_with_nugget[beyond[0]]):.2g}: take "
+                "medians, quantile(0.5), or a kernel with a smaller variance"
+            )
+        return mean
 
     @property
     def var(self) -> Array:

@@ -38,7 +38,8 @@ class Exponential(Likelihood, name="exponential", about="positive numbers"):
             return -np.expm1(-np.maximum(y, 0.0) * np.exp(-np.asarray(f)))
 
     def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
-        return np.maximum(rng.exponential(np.exp(f)), SMALLEST)
+        with np.errstate(over="ignore"):
+            return np.maximum(rng.exponential(np.exp(f)), SMALLEST)
 
     def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return np.log(y)

@@ -60,7 +60,8 @@ class Gamma(Likelihood, name="gamma", about="positive numbers"):
         return Threshold(shape, None, lambda u, rows: log_y[rows, None] - u)
 
     def sample(self, rng: np.random.Generator, f: np.ndarray, **row: np.ndarray) -> np.ndarray:
-        return np.maximum(rng.gamma(self.shape, np.exp(f) / self.shape), SMALLEST)
+        with np.errstate(over="ignore"):
+            return np.maximum(rng.gamma(self.shape, np.exp(f) / self.shape), SMALLEST)
 
     def initial_latent(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
         return np.log(y)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -260,3 +261,52 @@ def test_a_run_that_was_stopped_while_it_tidied_up_is_tidied_up_after(copied, mo
         Store(copied).write(name, {"left": "over"})
     tiled(copied).fit(files, **FIT)
     assert content(copied) == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("model.json", lambda about: about["model"].update(nugget=-1.0), r"model\.json can't be used: its model\.nugget"),
+        ("model.json", lambda about: about["model"]["kernel"].update(type="zzz"), r"model\.json can't be used"),
+        ("model.json", lambda about: about["tiling"].update(children=[[0, -1]] * len(about["tiling"]["cuts"])), "its tiling is no tree"),
+        ("model.json", lambda about: about["model"]["mean"]["coords"].append(7), "are not all of its"),
+        ("plan.json", lambda about: about.pop("source"), r"plan\.json can't be used: it has no 'source'"),
+        ("manifest.json", lambda about: about.update(rows_of_tiles=[3]), "its rows_of_tiles are not those"),
+        ("manifest.json", lambda about: about["trend"].update(coefficients=[]), "its trend isn't that"),
+    ],
+)
+def test_a_strangers_json_is_looked_at(model, tmp_path, name, change, message):
+    """Its checksum is right: whoever writes a folder can write that, too."""
+    store = Store(shutil.copytree(model.store, tmp_path / "store"))
+    about = store.read_json(name)
+    change(about)
+    store.write_json(name, about)
+    with pytest.raises(StoreError, match=message):
+        npvi.load(store.folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("parents", lambda parents: parents + 10**6, "parents are not earlier points"),
+        ("parents", lambda parents: parents.astype(float), "parents is not an array of numbers"),
+        ("spatial", np.zeros_like, "does not name every point once"),
+        ("site_precision", lambda w: -w - 1.0, "site_precision is negative somewhere"),
+        ("residual", lambda f: f * np.nan, "residual has numbers that are not finite"),
+        ("places", lambda places: places[:, :1], "places is not an array of numbers of shape"),
+        ("keys", lambda keys: keys[:-1], "keys is not an array"),
+    ],
+)
+def test_a_strangers_arrays_are_looked_at(model, table, tmp_path, name, change, message):
+    """Compiled loops would read foreign memory."""
+    store = Store(shutil.copytree(model.store, tmp_path / "store"))
+    manifest = store.read_json("manifest.json")
+    for tile in store.folder.glob("tiles/*/posterior.npvi"):
+        archive = str(tile.relative_to(store.folder).with_suffix(""))
+        about, arrays = store.read_all(archive)
+        if name in arrays:
+            store.write(archive, about, **{**arrays, name: change(arrays[name])})
+        manifest["files"][archive] = tile.stat().st_size
+    store.write_json("manifest.json", manifest)
+    with pytest.raises(StoreError, match=message):
+        npvi.load(store.folder).predict(table[["lon", "lat", "forest"]][:50], exposure=1.0)

@@ -6,6 +6,7 @@ from npvi.graph.build import RULES as RULES
 from npvi.graph.build import build_graph, extend_graph
 from npvi.graph.build import sort_ascending as sort_ascending
 from npvi.graph.graph import Children, Graph, Parts
+from npvi.graph.graph import check_parents as check_parents
 from npvi.graph.graph import check_points as check_points
 from npvi.graph.grid import grid_order as grid_order
 from npvi.graph.neighbors import NeighborIndex

@@ -13,7 +13,7 @@ from npvi.checks import LARGEST, as_numbers, check_finite
 from npvi.runtime.compiling import compiled
 from npvi.runtime.parallel import over_chunks
 
-__all__ = ["Children", "Graph", "Parts", "check_permutation", "check_points"]
+__all__ = ["Children", "Graph", "Parts", "check_parents", "check_permutation", "check_points"]
 
 
 class Children(NamedTuple):
@@ -343,3 +343,14 @@ def check_permutation(order: ArrayLike, n: int) -> np.ndarray:
             f"order holds row {row} {repeats[row]} times but must be a permutation of 0, …, {n - 1}: name each row once"
         )
     return array
+
+
+def check_parents(parents: np.ndarray) -> None:
+    """Raise ValueError unless each row has as many earlier points as there are, up to all columns, ascending, then −1."""
+    n, k = parents.shape
+    everyone = np.arange(n)
+    used = np.arange(k) < np.minimum(everyone, k)[:, None]
+    ascending = np.diff(parents, axis=1) > 0
+    earlier = (parents >= 0) & (parents < everyone[:, None])
+    if not (np.where(used, earlier, parents == -1).all() and (ascending | ~used[:, 1:]).all()):
+        raise ValueError("its parents are not earlier points in ascending order")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from npvi.graph import check_parents
 from npvi.io.packing import prefixes
 from npvi.likelihoods import Softmax, conditional_moments
 from npvi.model import Fitted, latent_at
@@ -38,19 +39,14 @@ def check_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray], likeli
             raise ValueError(f"its {name} is not a finite {kinds} array of shape {shape}")
         if float(np.abs(array).max(initial=0)) > LARGEST:
             raise ValueError(f"its {name} has numbers beyond {LARGEST:g}, which have no finite square")
-    n, k = arrays["parents"].shape
+    n = len(arrays["parents"])
     if n != metadata["n_rows"]:
         raise ValueError(f"it has {n} rows and says that there are {metadata['n_rows']}")
     everyone = np.arange(n)
     for name in ("order", "spatial", "canonical_order"):
         if name in arrays and not np.array_equal(np.sort(arrays[name]), everyone):
             raise ValueError(f"its {name} does not name every point once")
-    parents = arrays["parents"]
-    used = np.arange(k) < np.minimum(everyone, k)[:, None]
-    ascending = np.diff(parents, axis=1) > 0
-    earlier = (parents >= 0) & (parents < everyone[:, None])
-    if not (np.where(used, earlier, parents == -1).all() and (ascending | ~used[:, 1:]).all()):
-        raise ValueError("its parents are not earlier points in ascending order")
+    check_parents(arrays["parents"])
     d = int(metadata["n_features_in"])
     if len({*arrays["coords"].tolist(), *arrays["covariates"].tolist()}) != d:
         raise ValueError(f"its coords and covariates are not all of its {d} columns")

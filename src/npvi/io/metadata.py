@@ -22,7 +22,7 @@ from npvi.runtime.fields import (
     whole,
 )
 
-__all__ = ["check_metadata"]
+__all__ = ["check_metadata", "config"]
 
 #: models beside a model, at other hyper-parameters: `save` has seen some 30
 _NODES = 200
@@ -33,7 +33,7 @@ _SYSTEM = re.compile(r"[A-Za-z]{1,20}:[A-Za-z0-9_.]{1,30}\Z|[A-Z_]{4,30}\[")
 _LONGEST = 20_000
 
 
-def _config(value: Any, name: str) -> None:
+def config(value: Any, name: str) -> None:
     """A kernel or a likelihood; what is in it is for its class to say."""
     record({"type": text})(value, name)
     _setting(value, name)
@@ -95,7 +95,7 @@ _SUMMED = record(
         "npvi": text,
         "estimator": choice(("GPRegressor",)),
         "parameters": record({"formula": maybe(_formula)}),
-        "likelihood": _config,
+        "likelihood": config,
         "row": _row,
         "n_rows": whole(1),
         "n_features_in": whole(),
@@ -105,8 +105,8 @@ _SUMMED = record(
         "fit_info": _fit_info,
         "summed": record(
             {
-                "terms": items(_config, 0, _PARTS),
-                "likelihood": _config,
+                "terms": items(config, 0, _PARTS),
+                "likelihood": config,
                 "values": each(anything),
                 "names": items(text, 1),
                 "columns": items(record({"name": text, "labels": maybe(items(text))})),
@@ -133,8 +133,8 @@ _MODEL = record(
         "npvi": text,
         "estimator": choice((*ESTIMATORS, "Pipeline")),
         "parameters": each(_setting),
-        "kernel": _config,
-        "likelihood": _config,
+        "kernel": config,
+        "likelihood": config,
         "nugget": number(0.0),
         "posterior": choice(("factor", "draws", "precision", "dense", "low_rank")),
         "linear_part": record({"constant": flag, "names": items(text)}),

@@ -24,6 +24,8 @@ from npvi.linalg import Noise
 from npvi.model import Fitted
 from npvi.tiled.domain import build, keep, open_domain
 from npvi.tiled.job import Job, job_at
+from npvi.tiled.sense import blaming, check_posterior
+from npvi.tiled.store import StoreError
 
 __all__ = ["complete", "fit_tile", "fitted_tile", "hand_over", "move", "solve", "start", "take_over"]
 
@@ -234,13 +236,16 @@ def fitted_tile(job: Job, tile: int, trend: tuple[Vector, NDArray[np.float64]]) 
     """A finished tile as a model of its own; `trend` is what is known of the coefficients."""
     from npvi.graph import Graph
 
-    found, settled = job.store.read(job.tile(tile, "posterior")), job.settled
+    found, settled, name = job.store.read(job.tile(tile, "posterior")), job.settled, job.tile(tile, "posterior")
+    with blaming(job.store.path(name)):
+        check_posterior(found, len(settled.part.coords), len(trend[0]))
     n = len(found["residual"])
     graph = Graph(np.arange(n), found["parents"], found["spatial"])
     prior: Any = settled.model.prior(found["places"], graph)
     family = AllCovariances(prior, Noise(found["keys"]))
     covariance = family.covariance(found["site_precision"])
-    assert covariance is not None  # P + W is positive definite for w ≥ 0
+    if covariance is None:  # P + W is positive definite for w ≥ 0
+        raise StoreError(f"{job.store.path(name)} can't be used: its site_precision leaves no posterior")
     posterior = family.posterior(found["residual"], covariance)
     coefficients, spread = trend
     nothing = np.zeros((n, len(coefficients)))  # the mean is beside the mean function already

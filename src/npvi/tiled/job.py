@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from npvi.config import from_config
 from npvi.graph import Tiling
 from npvi.likelihoods import Likelihood
+from npvi.tiled.sense import blaming, check_layout, check_model, check_plan, check_settled, check_tiling
 from npvi.tiled.settled import Settled
 from npvi.tiled.source import Source
 from npvi.tiled.store import Store
@@ -45,32 +47,51 @@ class Job:
     @cached_property
     def plan(self) -> dict[str, Any]:
         """Tables and settings."""
-        return self.store.read_json(PLAN)
+        path, found = self.store.folder / PLAN, self.store.read_json(PLAN)
+        with blaming(path):
+            check_plan(found, "")
+        return found
 
     @cached_property
     def source(self) -> Source:
         """The tables."""
-        return Source.from_dict(self.plan["source"])
+        with blaming(self.store.folder / PLAN):
+            return Source.from_dict(self.plan["source"])
 
     @cached_property
     def likelihood(self) -> Likelihood:
         """For checking responses; its numbers may not be known yet."""
-        found: Likelihood = from_config(self.plan["likelihood"])
+        with blaming(self.store.folder / PLAN):
+            found: Likelihood = from_config(self.plan["likelihood"])
         return found
 
     @cached_property
     def _model(self) -> dict[str, Any]:
-        return self.store.read_json(SETTLED)
+        path, found = self.store.folder / SETTLED, self.store.read_json(SETTLED)
+        with blaming(path):
+            check_model(found, "")
+        return found
 
     @cached_property
     def settled(self) -> Settled:
         """The model."""
-        return Settled.from_dict(self._model["model"])
+        with blaming(self.store.folder / SETTLED):
+            found = Settled.from_dict(self._model["model"])
+            check_settled(found, len(self.source.inputs))
+        return found
 
     @cached_property
     def tiling(self) -> Tiling:
         """The tiles."""
-        return Tiling.from_dict(self._model["tiling"])
+        with blaming(self.store.folder / SETTLED):
+            found = Tiling.from_dict(self._model["tiling"])
+            check_tiling(found, self._dimensions)
+        return found
+
+    @property
+    def _dimensions(self) -> int:
+        """Of points where distances are those of the kernel."""
+        return self.settled.points(np.zeros((1, len(self.source.inputs)))).shape[1]
 
     @property
     def reach(self) -> float:
@@ -81,7 +102,10 @@ class Job:
     def layout(self) -> dict[str, NDArray[Any]]:
         """Of each tile the number of rows, the box of its points, and the level of its first row, and of the first
         that isn't among its coarse ones."""
-        return self.store.read("layout")
+        found = self.store.read("layout")
+        with blaming(self.store.path("layout")):
+            check_layout(found, self.tiling.count, self._dimensions)
+        return found
 
 
 def job_at(folder: str) -> Job:

@@ -30,9 +30,10 @@ from npvi.tiled.fitting import fitted_tile
 from npvi.tiled.job import Job, job_at
 from npvi.tiled.lazy import is_lazy, predicted
 from npvi.tiled.running import OnDask, Runner, runner_of
+from npvi.tiled.sense import blaming, check_manifest
 from npvi.tiled.settled import Settled
 from npvi.tiled.source import Source
-from npvi.tiled.store import Store
+from npvi.tiled.store import MANIFEST, Store, StoreError
 
 __all__ = ["TiledRegressor"]
 
@@ -243,6 +244,8 @@ class TiledRegressor(NamedParts, BaseEstimator):
                 mean[mine], variance[mine] = latent.mean, latent.variance
                 reach = latent.reach()
             distance[mine], share[mine] = reach.distance, reach.prior_share
+            if not (np.isfinite(latent.mean).all() and np.all(latent.variance >= 0.0)):
+                raise StoreError(f"{self._job.store.folder} can't be used: predictions of tile {number} are not finite")
             progress.report("tile", number=number, rows=len(mine))
         found = Reach(distance, share)
         return Predictive(self.likelihood_, mean, variance, row, None, settled.nugget, lambda: found)
@@ -351,7 +354,16 @@ class TiledRegressor(NamedParts, BaseEstimator):
 
     def _open(self) -> Self:
         store = Store(self.store)
-        self.about_ = store.manifest()
+        about = store.manifest()
+        job = job_at(str(store.folder.absolute()))
+        with blaming(store.folder / MANIFEST):
+            check_manifest(about, "")
+            covariance, p = np.array(about["trend"]["covariance"], np.float64), len(job.settled.part.names)
+            if len(about["rows_of_tiles"]) != len(job.layout["rows"]) or not any(about["rows_of_tiles"]):
+                raise ValueError("its rows_of_tiles are not those of its tiles")
+            if len(about["trend"]["coefficients"]) != p or covariance.size != p * p:
+                raise ValueError("its trend isn't that of its coefficients")
+        self.about_ = about
         return self
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,0 +1,161 @@
+"""Whether what a folder says can be a model in tiles: its JSON, and the arrays that predictions hand to compiled code.
+
+Checksums tell damage. Who writes a folder can write its checksums, too, and compiled loops trust what they are given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npvi.checks import LARGEST
+from npvi.graph import check_parents
+from npvi.io import config
+from npvi.kernels import Kernel
+from npvi.likelihoods import Likelihood, Softmax
+from npvi.runtime.fields import anything, each, flag, items, number, record, text, whole
+from npvi.tiled.store import StoreError
+
+if TYPE_CHECKING:
+    from npvi.graph import Tiling
+    from npvi.tiled.settled import Settled
+
+__all__ = [
+    "blaming",
+    "check_layout",
+    "check_manifest",
+    "check_model",
+    "check_plan",
+    "check_posterior",
+    "check_settled",
+    "check_tiling",
+]
+
+Arrays = Mapping[str, NDArray[Any]]
+
+_NUMBERS = items(number())
+check_plan = record(
+    {
+        "source": record(
+            {"inputs": items(text, 1), "target": text, "extras": each(text), "parts": items(record({"path": text}))}
+        ),
+        "likelihood": config,
+        "halo": number(4.0),
+    }
+)
+check_model = record(
+    {
+        "model": record(
+            {
+                "kernel": config,
+                "likelihood": config,
+                "nugget": number(0.0),
+                "neighbors": whole(1),
+                "mean": record(
+                    {
+                        **{"coords": items(whole(), 1), "covariates": items(whole()), "constant": flag},
+                        **{"center": _NUMBERS, "scale": items(number(1e-300)), "names": items(text)},
+                        "precision": items(number(0.0)),
+                    }
+                ),
+                "info": record({"rows": whole(), "learned": flag}),
+            }
+        ),
+        "tiling": record(
+            {
+                **{"low": _NUMBERS, "side": number(0.0), "cuts": items(items(whole(), 2, 2))},
+                "children": items(items(whole(-(2**62)), 2, 2)),
+            }
+        ),
+    }
+)
+check_manifest = record(
+    {
+        **{"npvi": text, "rows": whole(1), "tiles": whole(1), "rows_of_tiles": items(whole(), 1), "elbo": number()},
+        **{"seen": items(whole()), "files": each(whole()), "coefficients": each(items(number(), 2, 2))},
+        "trend": record({"coefficients": _NUMBERS, "covariance": items(_NUMBERS)}),
+        "certificate": record({"certified": flag, "rounds": whole(), "history": items(each(anything))}),
+    }
+)
+
+
+@contextmanager
+def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong inside, what is at `path` is to blame."""
+    try:
+        yield
+    except (StoreError, MemoryError):
+        raise
+    except KeyError as error:
+        raise StoreError(f"{os.fspath(path)} can't be used: it has no {error}") from error
+    except Exception as error:
+        raise StoreError(f"{os.fspath(path)} can't be used: {error}") from error
+
+
+def check_settled(settled: Settled, columns: int) -> None:
+    """Raise ValueError where it is no model of so many columns."""
+    part = settled.part
+    if not isinstance(settled.kernel, Kernel) or not isinstance(settled.likelihood, Likelihood):
+        raise ValueError("its kernel or its likelihood is none")
+    if isinstance(settled.likelihood, Softmax):
+        raise ValueError("its likelihood isn't served in tiles")
+    named = {*part.coords.tolist(), *part.covariates.tolist()}
+    if named != set(range(columns)) or len(part.covariates) != len(set(part.covariates.tolist())):
+        raise ValueError(f"its coords and covariates are not all of its {columns} columns")
+    covariates, coefficients = len(part.covariates), len(part.covariates) + int(part.constant)
+    sizes = {"center": covariates, "scale": covariates, "names": coefficients}
+    for name, size in sizes.items():
+        if len(getattr(part, name)) != size:
+            raise ValueError(f"its {name} has {len(getattr(part, name))} numbers for {size}")
+    if len(settled.coefficient_precision) != coefficients:
+        raise ValueError("its precision doesn't fit its coefficients")
+    settled.kernel.validate(len(part.coords))
+    settled.likelihood.validate()
+
+
+def check_tiling(tiling: Tiling, dimensions: int) -> None:
+    """Raise ValueError where cuts don't make a tree, or not of points in so many dimensions."""
+    nodes = len(tiling.cuts)
+    if tiling.cube.low.shape != (dimensions,) or tiling.children.shape != (nodes, 2):
+        raise ValueError("its tiling isn't one of its points")
+    if nodes and not np.all(tiling.cuts[:, 0] < dimensions):
+        raise ValueError("its tiling cuts along an axis that isn't there")
+    found = np.sort(tiling.children.ravel())
+    after = np.where(tiling.children >= 0, tiling.children > np.arange(nodes)[:, None], True)
+    if nodes and not (np.array_equal(found, np.r_[np.arange(-nodes - 1, 0), np.arange(1, nodes)]) and after.all()):
+        raise ValueError("its tiling is no tree")
+
+
+def check_layout(layout: Arrays, tiles: int, dimensions: int) -> None:
+    """Raise ValueError where it isn't that of so many tiles."""
+    shapes = {"rows": (tiles,), "boxes": (tiles, 2, dimensions)}
+    _check_shapes(layout, shapes, {})
+
+
+def check_posterior(found: Arrays, dimensions: int, coefficients: int) -> None:
+    """Raise ValueError where a tile's arrays are not of the kinds and shapes that they must have."""
+    n, k = found["parents"].shape
+    shapes = {"residual": (n,), "site_precision": (n,), "sensitivity": (n, coefficients), "places": (n, dimensions)}
+    _check_shapes(found, shapes, {"parents": (n, k), "spatial": (n,), "keys": (n,)})
+    if not n or not np.all(found["site_precision"] >= 0.0):
+        raise ValueError("it has no rows, or its site_precision is negative somewhere")
+    if not np.array_equal(np.sort(found["spatial"]), np.arange(n)):
+        raise ValueError("its spatial does not name every point once")
+    check_parents(found["parents"])
+
+
+def _check_shapes(
+    arrays: Arrays, floating: Mapping[str, tuple[int, ...]], whole_numbers: Mapping[str, tuple[int, ...]]
+) -> None:
+    for kinds, shapes in (("fiu", floating), ("iu", whole_numbers)):
+        for name, shape in shapes.items():
+            array = arrays[name]
+            if array.dtype.kind not in kinds or array.dtype.itemsize < 4 or array.shape != shape:
+                raise ValueError(f"its {name} is not an array of numbers of shape {shape}")
+            if kinds == "fiu" and not np.all(np.abs(array) <= LARGEST):
+                raise ValueError(f"its {name} has numbers that are not finite, or beyond {LARGEST:g}")

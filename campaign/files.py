@@ -1,13 +1,16 @@
-"""Files from strangers: models, recognizers, checkpoints; one thing altered and the checksum right again, or damaged.
+"""Files from strangers: models, folders of models in tiles, recognizers, checkpoints; one thing altered and the
+checksum right again, or damaged.
 
 Reading may refuse with the error of that kind of file, or give what predicts finite numbers; in little memory and time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
+import shutil
 import tempfile
 import warnings
 import zipfile
@@ -26,6 +29,7 @@ from npvi.amortized.recognizer import RECOGNIZER
 from npvi.io.archive import MODEL
 from npvi.runtime.archive import Kind, read_archive
 from npvi.runtime.checkpoints import CHECKPOINT
+from npvi.tiled.store import MANIFEST, Store, StoreError
 
 __all__ = ["SECONDS", "SHARES", "case", "count"]
 
@@ -44,8 +48,9 @@ _MODELS = (
     "pipeline",
     "integrated",
     "network",
+    "terms",
 )
-_OTHERS = {3: "recognizer", 13: "checkpoint"}  # of twenty
+_OTHERS = {3: "recognizer", 7: "tiles", 13: "checkpoint", 17: "tiles"}  # of twenty
 
 
 def count() -> int:
@@ -63,6 +68,8 @@ def case(seed: int, number: int) -> Case:
 def _write(kind: str, path: Path, rng: np.random.Generator) -> tuple[str, bool]:
     """Write the file; what was done to it, and whether it is whole."""
     damaged = rng.uniform() < 0.2
+    if kind == "tiles":
+        return _write_tiles(path, rng, damaged), not damaged
     archive, about, arrays = _archive(kind)
     if not damaged:
         about, arrays, said = model_files.mutated(about, arrays, rng)
@@ -78,6 +85,62 @@ def _write(kind: str, path: Path, rng: np.random.Generator) -> tuple[str, bool]:
         said, content = _damaged(path.read_bytes(), rng)
         path.write_bytes(content)
     return said, zipped or not damaged  # a zip has no checksum over all of it
+
+
+def _write_tiles(folder: Path, rng: np.random.Generator, damaged: bool) -> str:
+    """A model in tiles with one of its files altered; what was done to it."""
+    shutil.copytree(_tiles(), folder)
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("."))
+    path = files[rng.integers(len(files))]
+    name = path.relative_to(folder)
+    if damaged:
+        said, content = _damaged(path.read_bytes(), rng)
+        path.write_bytes(content)
+        return f"{name}: {said}"
+    store = Store(folder)
+    if path.suffix == ".json":
+        about, _, said = model_files.mutated(store.read_json(path.name), {"none": np.zeros(1)}, rng)
+        store.write_json(path.name, about)
+    else:
+        archive = str(name.with_suffix(""))
+        about, arrays, said = model_files.mutated(*store.read_all(archive), rng)
+        store.path(archive).unlink()
+        with contextlib.suppress(TypeError, ValueError):  # what no archive takes is missing, then
+            store.write(archive, about, **arrays)
+        with contextlib.suppress(StoreError, KeyError, OSError):
+            manifest = store.read_json(MANIFEST)
+            manifest["files"][archive] = path.stat().st_size
+            store.write_json(MANIFEST, manifest)
+    return f"{name}: {said}"
+
+
+@functools.cache
+def _tiles() -> Path:
+    """A finished model in four tiles."""
+    import pandas as pd
+
+    folder, rng = subjects.folder() / "tiled", np.random.default_rng(0)
+    folder.mkdir()
+    X = rng.uniform(size=(400, 3))
+    table = pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(n=rng.poisson(2.0, 400))
+    table.to_parquet(folder / "table.parquet")
+    model = npvi.TiledRegressor(
+        "poisson",
+        kernel=npvi.kernels.Matern32(0.3),
+        nugget=0.1,
+        coords=["x0", "x1"],
+        learn=False,
+        tile_rows=100,
+        n_neighbors=8,
+        store=folder / "store",
+        client=None,
+        n_jobs=1,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(str(folder / "table.parquet"), target="n")
+    (folder / "table.parquet").unlink()
+    return folder / "store"
 
 
 def _damaged(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
@@ -133,6 +196,7 @@ def _run(kind: str, path: Path, whole: bool) -> str:
         "recognizer": ((RecognizerError,), lambda: npvi.Recognizer.load(path)),
         # finite numbers, from which the steps that follow go astray: the error says to delete the file
         "checkpoint": ((CheckpointError, UnusablePosteriorError), lambda: _trained(path)),
+        "tiles": ((StoreError,), lambda: _used(npvi.load(path))),
     }
     refuses, read = reading.get(kind, ((ModelFileError,), lambda: npvi.load(path)))
     with watched():
@@ -143,7 +207,8 @@ def _run(kind: str, path: Path, whole: bool) -> str:
             return "refused"
         except Exception as error:
             raise Surprise(f"reading ends in {type(error).__name__}: {error!s:.300}") from error
-    check(whole, "a damaged file was read")
+    # of a tile's own rows, which only another fit asks for, no prediction needs the content
+    check(whole or kind == "tiles", "a damaged file was read")
     try:
         with watched():
             if kind == "recognizer":  # whose weights may be any
@@ -160,6 +225,13 @@ def _run(kind: str, path: Path, whole: bool) -> str:
     except Exception as error:
         raise Surprise(f"it is read, and then predicting ends in {type(error).__name__}: {error!s:.300}") from error
     return "worked"
+
+
+def _used(model: Any) -> Any:
+    """A model in tiles, whose files are read when they are needed."""
+    _use(model)
+    model.describe()
+    return model
 
 
 def _use(model: Any) -> None:

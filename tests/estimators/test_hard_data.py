@@ -110,7 +110,7 @@ def test_one_count_among_zeros(X, likelihood, count):
         warnings.simplefilter("always")
         model = npvi.GPRegressor(likelihood, hyper="plug-in").fit(X[:40], y)
     dist = model.predict_dist(X[40:60])
-    assert np.isfinite([dist.mean, dist.std]).all() and np.isfinite(model.elbo_)
+    assert np.isfinite([dist.mean, dist.std]).all()
     assert np.all(dist.quantile(0.5) <= count)
     far = model.predict(X[:40]).sum() > 15.0 * count
     assert not far or any("the model expects a sum of" in str(warning.message) for warning in said)

@@ -144,19 +144,20 @@ def test_sites_that_are_infinite_before_and_after_a_step():
 
 
 def test_one_response_far_from_all_others_under_laplace_noise():
-    """Its scale is 10¹⁰ and slopes 10⁻¹¹: less than rounding of f alone makes of them, so that no residual got small."""
+    """Its scale is 10¹⁰ and slopes 10⁻¹¹: less than what rounding of f makes of them, so that no residual got small."""
     places, rng = np.random.default_rng(0).uniform(size=(40, 2)), np.random.default_rng(1)
     y = rng.normal(size=40)
     y[3] = 1e12
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = GPRegressor("laplace").fit(places, y)
-    assert model.fit_info_["converged"] and model.fit_info_["n_iter"] < 50
+    assert model.fit_info_["converged"]
+    assert model.fit_info_["n_iter"] < 50
 
 
 def test_a_step_that_crosses_a_limit_does_not_hold_back_variances():
-    """Limits of noise 10⁻³ are walls; from narrow sites behind them every step ran into one, and a hundredth of each was
-    taken, of variances as well."""
+    """Limits of noise 10⁻³ are walls; from narrow sites behind them every step ran into one, and a hundredth of each
+    was taken, of variances as well."""
     places, rng = np.random.default_rng(0).uniform(size=(30, 2)), np.random.default_rng(1)
     prior = NNGP(Linear(10.0), 3.0, places, build_graph(places, 10))
     limits = np.where(np.arange(30) % 7 == 0, np.where(np.arange(30) % 2, -1.0, 1.0), 0.0)
@@ -164,4 +165,4 @@ def test_a_step_that_crosses_a_limit_does_not_hold_back_variances():
     start = Start(data.y + 0.2 * limits, np.where(limited, 1e-3, 7e-7), np.where(limited, 1e3, 1.4e6))
     fit = fit_posterior(FAMILIES["full"](prior), data, Stack(Process(prior)), start)
     assert fit.info["converged"]
-    assert fit.info["n_iter"] < 50  # 82 before
+    assert fit.info["n_iter"] < 45  # 82 before

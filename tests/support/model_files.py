@@ -74,8 +74,8 @@ def mutated(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
     """The same with one thing of it different, drawn at random, and what that is in words."""
     metadata, arrays = copy.deepcopy(metadata), dict(arrays)
-    if rng.random() < 0.6:
-        every = list(places(metadata))
+    every = list(places(metadata))
+    if (rng.random() < 0.6 and every) or not arrays:
         said = _alter(metadata, every[rng.integers(len(every))], rng)
     else:
         name = list(arrays)[rng.integers(len(arrays))]

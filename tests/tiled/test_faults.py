@@ -266,9 +266,17 @@ def test_a_run_that_was_stopped_while_it_tidied_up_is_tidied_up_after(copied, mo
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("model.json", lambda about: about["model"].update(nugget=-1.0), r"model\.json can't be used: its model\.nugget"),
+        (
+            "model.json",
+            lambda about: about["model"].update(nugget=-1.0),
+            r"model\.json can't be used: its model\.nugget",
+        ),
         ("model.json", lambda about: about["model"]["kernel"].update(type="zzz"), r"model\.json can't be used"),
-        ("model.json", lambda about: about["tiling"].update(children=[[0, -1]] * len(about["tiling"]["cuts"])), "its tiling is no tree"),
+        (
+            "model.json",
+            lambda about: about["tiling"].update(children=[[0, -1]] * len(about["tiling"]["cuts"])),
+            "its tiling is no tree",
+        ),
         ("model.json", lambda about: about["model"]["mean"]["coords"].append(7), "are not all of its"),
         ("plan.json", lambda about: about.pop("source"), r"plan\.json can't be used: it has no 'source'"),
         ("manifest.json", lambda about: about.update(rows_of_tiles=[3]), "its rows_of_tiles are not those"),

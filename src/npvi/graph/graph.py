@@ -346,7 +346,7 @@ def check_permutation(order: ArrayLike, n: int) -> np.ndarray:
 
 
 def check_parents(parents: np.ndarray) -> None:
-    """Raise ValueError unless each row has as many earlier points as there are, up to all columns, ascending, then −1."""
+    """Raise ValueError unless each row has earlier points, as many as there are columns for, ascending, and then −1."""
     n, k = parents.shape
     everyone = np.arange(n)
     used = np.arange(k) < np.minimum(everyone, k)[:, None]

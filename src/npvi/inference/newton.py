@@ -283,6 +283,7 @@ class Problem:
             length, length_sd = float(np.max(np.abs(moved) / whole)), float(np.max(np.abs(step_sd) / before))
             if not _SHORT[0] < length < _SHORT[1] or length_sd > _SHORT_SD:
                 break
+        tried, variance, common = mean, v, shared.variance
         whole_mean = 1.0  # share of the mean's step, where V isn't what goes too far
         for tries, cut in enumerate((1.0, *self.shares)):
             share = cut * self._share
@@ -314,7 +315,7 @@ class Problem:
     def _share_of_mean(self, here: Vector, there: Vector, variance: Vector) -> float:
         """The share of a step for the mean that doesn't lower the bound much by itself, at variances it is taken with.
 
-        Beyond a limit log p falls as steeply as the noise is small, and nothing tells of it where f is on its good side.
+        Beyond a limit log p falls as steeply as the noise is small, and nothing tells of it on the limit's good side.
         """
         least = self._of_mean(here, variance) - _WALL
         for share in _SHARES:

@@ -73,8 +73,8 @@ def _(orders, primals, tangents):
 
 
 def expected_slopes(m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-    """E log Φ(g) and its first four derivatives in m by the same rule, in NumPy: what a row asks for is a matter of that
-    row alone, and nothing is compiled.
+    """E log Φ(g) and its first four derivatives in m by the same rule, in NumPy: what is done for a row is a matter of
+    that row alone, and nothing is compiled.
 
     >>> [round(float(slope[0]), 6) for slope in expected_slopes(np.zeros(1), np.ones(1))[:3]]
     [-1.0, 0.903197, -0.595636]

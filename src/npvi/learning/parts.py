@@ -476,12 +476,8 @@ class PartsObjective:
         return value + self.space.log_prior(z), self.space.pull_back(z, gradient)
 
     def scale(self, fit: Fit) -> Vector:
-        """What counts as a short step for each coordinate, squared: a part with many degrees of freedom, Σ_i w_i times
-        its variance there, tells more of itself."""
-        posterior: Any = fit.posterior
-        w = np.maximum(posterior.site_precision, 0.0)
-        told = [max(1.0, float(w @ variance)) for variance in posterior.variances.parts]
-        sizes = {model.name: degrees for model, degrees in zip(self.models, told)}
+        """What counts as a short step for each coordinate, squared: a part of many numbers tells more of itself."""
+        sizes = {model.name: part.size for model, part in zip(self.models, fit.stack.components)}
         sizes["likelihood"] = len(self.data.y)
         owner = [
             max((name for name in sizes if c.name.startswith(name + "__")), key=len) for c in self.space.coordinates

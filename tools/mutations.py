@@ -190,12 +190,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="what coverage found (TREE/.coverage)")
     parser.add_argument("--number", type=int, default=40, help="how many lines (40)")
     parser.add_argument("--seed", type=int, default=0, help="which lines (0)")
+    parser.add_argument("--only", type=int, nargs=2, metavar=("FIRST", "LAST"), help="some of them, counted from 1")
     parser.add_argument("--limit", type=float, default=240.0, help="seconds for the tests of a line (240)")
     options = parser.parse_args(arguments)
     tree = options.tree.resolve()
     lines = list(drawn(tree, options.data or tree / ".coverage", options.number, options.seed))
+    first, last = options.only or (1, len(lines))
     missed = 0
-    for number, (file, change, tests) in enumerate(lines, 1):
+    for number, (file, change, tests) in enumerate(lines[first - 1 : last], first):
         path = tree / file
         source, times = path.read_text(), path.stat()
         changed = change.made(source)
@@ -209,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         missed += by is None
         print(f"{number:3}  {file}:{change.line}  ({len(tests)} tests)\n     - {before}\n     + {after}", flush=True)
         print(f"     {'NOBODY NOTICED' if by is None else by}", flush=True)
-    print(f"{len(lines) - missed} of {len(lines)} changes were noticed")
+    print(f"{last - first + 1 - missed} of {last - first + 1} changes were noticed")
     return missed
 
 

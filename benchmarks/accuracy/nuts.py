@@ -23,7 +23,6 @@ from benchmarks.common import show
 from benchmarks.fields import dense_draw, matern
 from npvi.learning.start import weak_priors
 from npvi.predictive.base import Predictive
-from npvi.predictive.mixture import MixturePredictive
 from npvi.runtime.precision import float64
 
 _N, _LENGTH, _NUGGET = 150, 0.2, 1e-4
@@ -95,7 +94,8 @@ def _errors(dist: Predictive, draws: np.ndarray) -> Row:
     mean, sd = draws.mean(axis=0), draws.std(axis=0)
     off = np.abs(dist.latent_mean - mean) / sd
     ratio = np.sqrt(dist.latent_var) / sd
-    beside = [np.abs(_latent_quantile(dist, level) - np.quantile(draws, level, axis=0)) / sd for level in _LEVELS]
+    ends = zip(dist.latent_interval(_LEVELS[1] - _LEVELS[0]), _LEVELS)
+    beside = [np.abs(end - np.quantile(draws, level, axis=0)) / sd for end, level in ends]
     return {
         "mean": float(off.mean()),
         "mean_worst": float(off.max()),
@@ -105,15 +105,6 @@ def _errors(dist: Predictive, draws: np.ndarray) -> Row:
         "high": float(beside[1].mean()),
         "quantile_worst": float(np.max(beside)),
     }
-
-
-def _latent_quantile(dist: Predictive, level: float) -> np.ndarray:
-    """Of f: those of a mixture of normals where several fits have a say."""
-    if isinstance(dist, MixturePredictive):
-        exact = npvi.likelihoods.Gaussian(1e-12)
-        parts = [Predictive(exact, part.latent_mean, part.latent_var) for part in dist.parts]
-        return MixturePredictive(parts, dist.weights).quantile(level)
-    return Predictive(npvi.likelihoods.Gaussian(1e-12), dist.latent_mean, dist.latent_var).quantile(level)
 
 
 def _held(X: np.ndarray, y: np.ndarray, likelihood: Any, samples: int, seed: int) -> np.ndarray:

@@ -91,7 +91,7 @@ def test_only_rows_where_it_matters_are_named():
     assert advice.about_skewness(Skewness(np.full(5, 0.3), True)) is None
     sentence = advice.about_skewness(Skewness(np.array([0.0, 0.5, 0.0]), False))
     assert "at 1 of 3 training rows (most at row 1: skewness 0.50)" in sentence
-    assert "up to 0.14 sd higher than stated" in sentence
+    assert "up to 0.14 sd higher than those of a Gaussian" in sentence
     rng = np.random.default_rng(1)
     X = rng.uniform(size=(200, 1))
     sparse = fitted(likelihoods.Poisson(), X[:60], np.zeros(60), 2.0, nugget=1e-3)

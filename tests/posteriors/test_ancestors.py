@@ -49,3 +49,16 @@ def test_a_row_is_the_same_alone_and_among_others(modes):
         np.testing.assert_array_equal(q.projected_variance(neighbors[some], weights[some]), together[some])
     mixed = RNG.permutation(70)
     np.testing.assert_array_equal(q.projected_variance(neighbors[mixed], weights[mixed]), together[mixed])
+
+
+@pytest.mark.parametrize("kernel", [Matern12(0.1), Matern52(0.2)])
+def test_third_cumulants_are_those_of_all_covariances(kernel):
+    q = posterior_of(kernel)
+    neighbors = rows_of(40)[0][:, :20]  # which are near each other, as in predictions
+    weights, third = np.full(neighbors.shape, 0.05), RNG.uniform(-1.0, 0.0, len(X))
+    B = np.zeros((len(X), len(neighbors)))
+    np.add.at(B, (neighbors, np.arange(len(neighbors))[:, None]), weights)
+    exact = third @ q.covariance_times(B) ** 3
+    found = q.third_cumulants(neighbors, weights, third)
+    np.testing.assert_allclose(found, exact, rtol=0.1)
+    np.testing.assert_array_equal(q.third_cumulants(neighbors[7:8], weights[7:8], third), found[7:8])

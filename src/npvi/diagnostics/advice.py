@@ -210,7 +210,7 @@ def about_skewness(found: Skewness) -> str | None:
 
     >>> print(about_skewness(Skewness(np.array([0.1, -0.9, -0.7]), True)))  # doctest: +NORMALIZE_WHITESPACE
     the posterior of f is skewed at 2 of 3 training rows (most at rows 1, 2: skewness -0.90, -0.70): there its 5 % and
-    95 % quantiles lie up to 0.26 sd lower than stated
+    95 % quantiles lie up to 0.26 sd lower than those of a Gaussian
     """
     strong = np.flatnonzero(np.abs(found.shift) > _SHIFT)
     if not len(strong):
@@ -223,7 +223,7 @@ def about_skewness(found: Skewness) -> str | None:
     side = "lower" if largest < 0.0 else "higher"
     return (
         f"the posterior of f is skewed at {many} (most at row{'s' if len(worst) > 1 else ''} {rows}: skewness "
-        f"{values}): there its 5 % and 95 % quantiles lie up to {abs(largest):.2f} sd {side} than stated"
+        f"{values}): there its 5 % and 95 % quantiles lie up to {abs(largest):.2f} sd {side} than those of a Gaussian"
     )
 
 

@@ -102,8 +102,15 @@ class Fitted:
         prediction."""
         return self.posterior.mean - self.basis @ self.trend.coefficients
 
+    @cached_property
+    def third(self) -> Vector:
+        """E ∂³ log p(y|f)/∂f³ at the training points, in the graph's order."""
+        sd = np.sqrt(self.marginal_variance)
+        found = self.data.curvatures(self.posterior.mean, sd).in_mean_sd / sd
+        return np.where(np.isfinite(found), found, 0.0)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "residual"}
+        return {name: value for name, value in vars(self).items() if name not in ("residual", "third")}
 
     @property
     def marginal_variance(self) -> Vector:

@@ -71,7 +71,7 @@ def predict_alone(
 ) -> Predictive:
     """The same at the hyper-parameters that were found best, without the models beside it; not for several classes."""
     latent = latent_at(fitted, X, n_jobs)
-    about = (latent.sampler(), latent.nugget, latent.reach)
+    about = (latent.sampler(), latent.nugget, latent.reach, latent.skewness)
     return Predictive(fitted.model.likelihood, latent.mean, latent.variance, row or {}, *about)
 
 
@@ -93,6 +93,29 @@ class Latent:
     def reach(self) -> Reach:
         """How far the rows are from the data."""
         return reach_of(self.fitted.prior, self.places, self.variance, self.n_jobs)
+
+    def skewness(self) -> NDArray[np.float64]:
+        """Of f at the rows, which a Gaussian posterior leaves out, from third derivatives at the training rows.
+
+        The posterior is q exp(Σ r_i), r_i what log p(y_i | f_i) has beyond a parabola. At the best q the first three
+        Hermite coefficients of r_i are 0 and the next is s_i³ E[∂³ log p]/6. So to first order in r the posterior has
+        q's means and variances, and third cumulants Σ_i Cov(f, f_i)³ E[∂³ log p(y_i | f_i)].
+        """
+        fitted, out = self.fitted, np.zeros(len(self.mean))
+        found = getattr(fitted.posterior, "third_cumulants", None)
+        if (
+            found is None or not fitted.third.any()
+        ):  # of q on a sparse pattern, or by inducing points, more than that is left out
+            return out
+        times = _TIMES if fitted.spec.method == "full" else 1
+        with threads(self.n_jobs):
+            visit = build_tree(fitted.model.kernel.coordinates(self.places)).rows
+            for start in range(0, len(out), _ROWS):
+                rows = visit[start : start + _ROWS]
+                given = fitted.prior.conditional(self.places[rows], times)
+                out[rows] = found(given.neighbors, given.weights, fitted.third)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.divide(out, self.variance**1.5, out=np.zeros(len(out)), where=self.variance > 0.0)
 
     def sampler(self, nugget: bool = False) -> JointSampler:
         """Draws of f at all of the rows together, with or without the nugget."""

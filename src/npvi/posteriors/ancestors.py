@@ -20,6 +20,8 @@ _PASSED_ON = 0.001
 _TOGETHER = 16
 #: rows that are worth a thread
 _GRAIN = 64
+#: ancestors that there is a place for at first
+_ROOM = 512
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,20 @@ class PrecisionPosterior:
 
         return out, sum(over_chunks(loop, len(out), grain=_GRAIN))
 
+    def third_cumulants(
+        self, neighbors: NDArray[np.int32], weights: NDArray[np.float64], third: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Σ_i third_i Cov(f_i, Σ_j weights_ij f[neighbors_ij])³ for each row, over the row's ancestors, which it is
+        correlated with most; without what `modes` make up for."""
+        out = np.empty(len(neighbors))
+        lists = (self.transpose.graph.parents, self.transpose.edges, self.transpose.diagonal)
+
+        def loop(start: int, stop: int) -> None:
+            _third_cumulants(start, stop, neighbors, weights, *lists, third, out, scratch(len(self.mean)))
+
+        over_chunks(loop, len(out), grain=_GRAIN)
+        return out
+
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """n draws of f at the training points, shape (N, n)."""
         return self.mean[:, None] + self.deviations(rng.standard_normal((len(self.mean), n)))
@@ -131,30 +147,16 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
     other rows are asked for with it."""
     gone_through = 0
     K = parents.shape[1]
-    room = 512
-    values = np.zeros((room, _TOGETHER))
-    free = np.empty(room, dtype=np.int32)
-    heap = np.empty(room, dtype=np.int32)
+    values = np.zeros((_ROOM, _TOGETHER))
+    free, heap = np.empty(_ROOM, dtype=np.int32), np.empty(_ROOM, dtype=np.int32)
     y, total = np.empty(_TOGETHER), np.empty(_TOGETHER)
     for first in range(start, stop, _TOGETHER):
         last = min(first + _TOGETHER, stop)
         width = last - first
         for r in range(width):
             total[r] = 0.0
-        size, used, n_free = np.int64(0), np.int64(0), np.int64(0)  # plain zeros would compile `_push` for 0 by itself
-        for i in range(first, last):
-            for s in range(neighbors.shape[1]):
-                j = neighbors[i, s]
-                if place[j] < 0:
-                    if size + 1 >= room:
-                        room *= 2
-                        values, free, heap = _grown(values, free, heap, room)
-                    place[j] = used
-                    used += 1
-                    for r in range(width):
-                        values[place[j], r] = 0.0
-                    size = _push(heap, size, j)
-                values[place[j], i - first] += weights[i, s]
+        values, free, heap, used, size = _begun(first, last, neighbors, weights, values, free, heap, place)
+        n_free = np.int64(0)
         while size:
             i = heap[0]
             size = _pop(heap, size)
@@ -184,9 +186,8 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
                         n_free -= 1
                         to = free[n_free]
                     else:
-                        if used + 1 >= room:
-                            room *= 2
-                            values, free, heap = _grown(values, free, heap, room)
+                        if used + 1 >= len(heap):
+                            values, free, heap = _grown(values, free, heap, 2 * len(heap))
                         to = used
                         used += 1
                     place[j] = to
@@ -199,6 +200,98 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
         for i in range(first, last):
             out[i] = total[i - first]
     return gone_through
+
+
+@compiled
+def _third_cumulants(start, stop, neighbors, weights, parents, edges, diagonal, third, out, place):
+    """As above, down to the ancestors with y = U⁻¹b, and up again with U⁻ᵀy: the covariances of Σ b f with theirs."""
+    K = parents.shape[1]
+    values = np.zeros((_ROOM, _TOGETHER))
+    order, heap = np.empty(_ROOM, dtype=np.int32), np.empty(_ROOM, dtype=np.int32)
+    y, total = np.empty(_TOGETHER), np.empty(_TOGETHER)
+    for first in range(start, stop, _TOGETHER):
+        last = min(first + _TOGETHER, stop)
+        width = last - first
+        for r in range(width):
+            total[r] = 0.0
+        values, order, heap, used, size = _begun(first, last, neighbors, weights, values, order, heap, place)
+        seen = 0
+        while size:
+            i = heap[0]
+            size = _pop(heap, size)
+            at = place[i]
+            order[seen] = i
+            seen += 1
+            matters = False
+            for r in range(width):
+                y[r] = values[at, r] / diagonal[i]
+                values[at, r] = y[r]
+                square = y[r] * y[r]
+                total[r] += square
+                if square > _PASSED_ON**2 * total[r]:
+                    matters = True
+                else:
+                    y[r] = 0.0
+            if not matters:
+                continue
+            for s in range(K):
+                j = parents[i, s]
+                if j < 0:
+                    break
+                to = place[j]
+                if to < 0:
+                    if used + 1 >= len(heap):
+                        values, order, heap = _grown(values, order, heap, 2 * len(heap))
+                    to = used
+                    used += 1
+                    place[j] = to
+                    for r in range(width):
+                        values[to, r] = 0.0
+                    size = _push(heap, size, j)
+                edge = edges[i, s]
+                for r in range(width):
+                    values[to, r] -= edge * y[r]
+        for i in range(first, last):
+            out[i] = 0.0
+        for k in range(seen - 1, -1, -1):
+            i = order[k]
+            at = place[i]
+            for r in range(width):
+                y[r] = values[at, r]
+            for s in range(K):
+                j = parents[i, s]
+                if j < 0:
+                    break
+                to = place[j]
+                if to >= 0:
+                    edge = edges[i, s]
+                    for r in range(width):
+                        y[r] -= edge * values[to, r]
+            for r in range(width):
+                # of a row's own ancestors only, not of those that others have
+                values[at, r] = y[r] / diagonal[i] if values[at, r] != 0.0 else 0.0
+                out[first + r] += third[i] * values[at, r] ** 3
+        for k in range(seen):
+            place[order[k]] = -1
+
+
+@inner
+def _begun(first, last, neighbors, weights, values, free, heap, place):
+    """Rows at the points that they are made of: values by place, and a heap of these points."""
+    size, used = np.int64(0), np.int64(0)  # plain zeros would compile `_push` for 0 by itself
+    for i in range(first, last):
+        for s in range(neighbors.shape[1]):
+            j = neighbors[i, s]
+            if place[j] < 0:
+                if used + 1 >= len(heap):
+                    values, free, heap = _grown(values, free, heap, 2 * len(heap))
+                place[j] = used
+                for r in range(last - first):
+                    values[used, r] = 0.0
+                used += 1
+                size = _push(heap, size, j)
+            values[place[j], i - first] += weights[i, s]
+    return values, free, heap, used, size
 
 
 @inner

@@ -14,6 +14,9 @@ from npvi.runtime.parallel import over_chunks
 
 __all__ = ["DrawsPosterior"]
 
+#: rows whose covariances with all points are held at a time
+_AT_ONCE = 64
+
 
 @dataclass(frozen=True)
 class DrawsPosterior:
@@ -64,6 +67,18 @@ class DrawsPosterior:
         found = self.variance.copy()
         _lessen(neighbors, weights, variance, site_precision, self.draws, found)
         return found
+
+    def third_cumulants(
+        self, neighbors: NDArray[np.int32], weights: NDArray[np.float64], third: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Σ_i third_i Cov(f_i, Σ_j weights_ij f[neighbors_ij])³ for each row; of draws that are estimates, 0."""
+        out = np.zeros(len(neighbors))
+        if self.exact:
+            V = self.draws @ self.draws.T / self.draws.shape[1]
+            for start in range(0, len(out), _AT_ONCE):
+                rows = slice(start, start + _AT_ONCE)
+                out[rows] = np.einsum("ij,ijk->ik", weights[rows], V[neighbors[rows]]) ** 3 @ third
+        return out
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draws of f, shape (N, n): combinations of those there are, fresh ones where V is exact.

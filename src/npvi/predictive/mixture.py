@@ -14,6 +14,7 @@ from npvi.checks import generator
 from npvi.likelihoods import Component
 from npvi.predictive.base import NormalTotal, Predictive, Total, check_draws
 from npvi.predictive.reach import Reach
+from npvi.predictive.skewed import normal_score
 
 __all__ = ["MixturePredictive"]
 
@@ -67,6 +68,14 @@ class MixturePredictive(Predictive):
         shares = sum(w * part.reach.prior_share for w, part in zip(self.weights, self.parts))
         return Reach(self.parts[0].reach.distance, np.asarray(shares))
 
+    @cached_property
+    def latent_skewness(self) -> np.ndarray:
+        third = np.zeros(len(self))
+        for w, part in zip(self.weights, self.parts):
+            v, apart = part.latent_var, part.latent_mean - self.latent_mean
+            third += w * (v**1.5 * part.latent_skewness + 3.0 * v * apart + apart**3)
+        return np.divide(third, self.latent_var**1.5, out=np.zeros(len(self)), where=self.latent_var > 0.0)
+
     def log_prob(self, y: Any) -> np.ndarray:
         return logsumexp([part.log_prob(y) for part in self.parts], axis=0, b=self.weights[:, None])
 
@@ -75,9 +84,10 @@ class MixturePredictive(Predictive):
         low, high = ends.min(axis=0), ends.max(axis=0)  # that of a mixture is between those of its parts
         mean = np.array([part.latent_mean for part in self.parts])
         sd = np.sqrt([np.maximum(part.latent_var, 1e-300) for part in self.parts])
+        skewness = np.array([part.latent_skewness for part in self.parts])
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            below = self.weights @ ndtr((middle - mean) / sd) < q
+            below = self.weights @ ndtr(normal_score((middle - mean) / sd, skewness)) < q
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return 0.5 * (low + high)
 

@@ -530,3 +530,29 @@ def test_settings_of_the_wrong_kind_are_named():
         npvi.GPRegressor(terms=[npvi.Field("x0", "x1", cell=3.0)]).fit(X, y)
     with pytest.raises(ValueError, match="by must be one label per row"):
         npvi.GPRegressor(learn=False).fit(X, y).predict_dist(X).total(by=[[1.0, 2.0], [3.0]])
+
+
+@pytest.mark.parametrize("expression", ["0.9", "1e400", "x0 +", "'a'", "True", "nonsense"])
+def test_expressions_that_are_no_numbers_of_rows(expression):
+    terms = [npvi.Linear("x0"), npvi.Offset(expression)]
+    with pytest.raises(ValueError, match=r"(?s)offset\(.*The expression must be|the expression must be .* it has text"):
+        npvi.GPRegressor(terms=terms, learn=False).fit(np.arange(40.0)[:, None] % 7, np.arange(40.0))
+
+
+def test_complex_numbers_in_columns():
+    X = np.random.default_rng(0).uniform(size=(40, 1))
+    model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5)], learn=False).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="column 'x0' has complex numbers"):
+        model.predict(X + 1j)
+
+
+def test_smoothing_that_rounding_would_take_for_something_else():
+    with pytest.raises(ValueError, match="smoothing must be a positive number from 1e-12 to 1e12, got 1e"):
+        npvi.Smooth("x0", smoothing=1e20)
+
+
+def test_names_of_parts_to_draw():
+    X = np.random.default_rng(0).uniform(size=(40, 1))
+    model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5)], learn=False).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="parts must be terms of the model, or their names; got 3"):
+        npvi.plot.terms(model, parts=3)

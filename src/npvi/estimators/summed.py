@@ -288,17 +288,17 @@ class WithTerms(PredictsNumbers, BaseGP):
                 f"terms=[…] predicts by some of {', '.join(map(repr, self.fitted_.design.names))} alone"
             )
 
-    def _chosen(self, terms: Any) -> tuple[str, ...] | None:
+    def _chosen(self, terms: Any, argument: str = "terms") -> tuple[str, ...] | None:
         if terms is None:
             return None
         if not isinstance(terms, str | Term | list | tuple):
-            raise ValueError(f"terms must be terms of the model, or their names; got {terms!r:.60}")
+            raise ValueError(f"{argument} must be terms of the model, or their names; got {terms!r:.60}")
         asked = [terms] if isinstance(terms, str | Term) else list(terms)
         names = [one.name if isinstance(one, Term) else one for one in asked]
         for name in names:
             if name not in self.fitted_.design.names:
                 known = ", ".join(map(repr, self.fitted_.design.names))
-                raise ValueError(f"terms: there is no part {name!r}; the parts are {known}")
+                raise ValueError(f"{argument}: there is no part {name!r}; the parts are {known}")
         return tuple(names)
 
     # -- what was learned ---------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def map(
     """
     import matplotlib.pyplot as plt
 
-    within_reach = check_flag(within_reach, "within_reach")
+    within_reach, lines = check_flag(within_reach, "within_reach"), check_flag(lines, "lines")
     if ax is not None and not hasattr(ax, "pcolormesh"):
         raise ValueError(f"ax must be axes of matplotlib, got {type(ax).__name__}")
     places = None if points is None else _checked(points)
@@ -71,7 +71,7 @@ def map(
     if ax is None:  # last: what is refused leaves no open figure behind
         _, ax = plt.subplots(figsize=figure_size(found), layout="constrained")
     image, words = draw(ax, found, name, within_reach)
-    if check_flag(lines, "lines"):
+    if lines:
         _borders(ax, found)
     if places is not None and len(places):
         _points(ax, places)

@@ -46,7 +46,7 @@ def terms(model: Any, parts: Any = None, level: float = 0.9, ax: Any = None) -> 
     """
     if not hasattr(getattr(model, "fitted_", None), "design"):
         raise ValueError("model must be a GPRegressor that was fitted with terms= or formula=")
-    chosen = None if parts is None else model._chosen(parts)
+    chosen = None if parts is None else model._chosen(parts, "parts")
     drawn = [part for part in model.fitted_.parts if _kind(part) and (chosen is None or part.name in chosen)]
     if not drawn:
         raise ValueError("none of these parts can be drawn; smooths, groups, fields and linear effects can")

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from npvi.checks import SCALE, check_choice, check_count, check_flag, check_number
+from npvi.checks import SCALE, Kind, check_choice, check_count, check_flag, check_number
 from npvi.parameters import Parameter
 
 __all__ = ["AR1", "Field", "Group", "Linear", "Offset", "RandomWalk", "Smooth", "Term", "Varying"]
 
 #: kernels that a field may have: those whose range means the same
 KERNELS = ("matern12", "matern32", "matern52", "rbf")
+
+#: beyond them rounding takes a smooth for something else
+_SMOOTHING = Kind("a positive number from 1e-12 to 1e12", lambda value: 1e-12 <= value <= 1e12)
 
 
 class Term:
@@ -191,7 +194,7 @@ class Smooth(Term):
         if period is not None and not (cyclic and len(period) == 2 and period[0] < period[1]):
             raise ValueError(f"Smooth: period is two numbers, the first one smaller, with cyclic=True; got {period!r}")
         if smoothing is not None:
-            check_number(smoothing, "Smooth: smoothing", SCALE)
+            check_number(smoothing, "Smooth: smoothing", _SMOOTHING)
             if cyclic or sd is not None:
                 raise ValueError("Smooth: smoothing, mgcv's sp, goes without cyclic= and sd=")
         _check_parameter(sd, "Smooth: sd")

@@ -72,6 +72,8 @@ def numbers(table: pd.DataFrame, names: Sequence[str], who: str) -> NDArray[np.f
 def _numbers(values: pd.Series, name: str, who: str) -> Vector:
     if values.dtype.kind in "Mm":
         raise ValueError(f"{who}: column {name!r} has dates or durations: make it a number, such as days since a day")
+    if values.dtype.kind == "c":
+        raise ValueError(f"{who}: column {name!r} has complex numbers, where real ones are needed")
     try:
         found = np.asarray(values, dtype=object if values.dtype == object else None).astype(np.float64)
     except (TypeError, ValueError):
@@ -133,7 +135,13 @@ def expression(text: str, table: pd.DataFrame, who: str) -> Vector:
     """
     if text in table.columns:
         return numbers(table, [text], who)[:, 0]
-    found = np.asarray(design([text if text.endswith(")") else f"I({text})"], False, table, who).design_matrix)
+    if "'" in text or '"' in text:
+        raise ValueError(f"{who}: the expression must be one number for each row, made of columns; it has text")
+    try:
+        made = design([text if text.endswith(")") else f"I({text})"], False, table, who)
+    except ValueError as error:
+        raise ValueError(f"{error}. The expression must be one number for each row, made of columns") from error
+    found = np.asarray(made.design_matrix)
     if found.ndim != 2 or found.shape[1] != 1:
         raise ValueError(f"{who}: {text!r} must be one number for each row")
     values = found[:, 0].astype(np.float64)

@@ -198,7 +198,8 @@ def _parameters(function: Any) -> list[tuple[str, Any]]:
     found = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            found += [(row, None) for row in _ROW]
+            if name != "settings":  # those of an estimator, which it tries itself
+                found += [(row, None) for row in _ROW]
         elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
             found.append((name, parameter.default))
     return found
@@ -438,6 +439,7 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "plot.terms": {"model": lambda: _with_terms(), "parts": lambda: ["s(x0)"]},
     "plot.calibration": {"found": lambda: _diagnosis()},
     "plot.residuals": {"found": lambda: _diagnosis()},
+    "report": {"X": _take("X"), "y": _take("y")},
     "suggest": {"table": lambda: _table(), "target": "n"},
     "pc": {"below": 2.0},
     "maps.predict_grid": {"grid": 0.3},

@@ -97,7 +97,7 @@ def test_exceed_is_a_column_of_tables_too(npvi, folder, survey, tmp_path):
         ("--like no.tif --grid 1 --output {tmp}/map.tif", "leave out --grid"),
         ("--grid 1 --total --output {tmp}/map.csv", "--total is for polygons"),
         ("--polygons test.parquet --output {tmp}/map.csv", "cannot read test.parquet as polygons"),
-        ("--grid 10 --at year --output {tmp}/map.csv", "--at must be NAME=NUMBER"),
+        ("--grid 10 --at year --output {tmp}/map.csv", "--at must be NAME=VALUE"),
         ("--grid 10 --at year=3 --output {tmp}/map.csv", "has no input 'year'"),
         ("--grid 10 --crs EPSG:nothing --output {tmp}/map.csv", "crs must be a coordinate reference system"),
     ],

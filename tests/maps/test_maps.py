@@ -390,3 +390,28 @@ def test_columns_that_are_only_called_degrees_are_none():
     X = pd.DataFrame(rng.uniform(0, 1000, (60, 2)), columns=["lon", "lat"])
     found = npvi.GPRegressor(kernel=RBF(100.0), learn=False).fit(X, X["lon"]).predict_grid(100.0)
     assert "spatial_ref" not in found.coords
+
+
+# -- sums of terms ----------------------------------------------------------------------------------------------------
+
+
+def test_groups_have_a_label_on_maps():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.uniform(0, 9, 150), "y": rng.uniform(0, 9, 150), "height": rng.normal(size=150)})
+    table["year"] = rng.choice(["2003", "2004"], 150)
+    y = np.sin(table["x"]) + 0.2 * table["height"] + (table["year"] == "2004") + 0.1 * rng.normal(size=150)
+    terms = [npvi.Field("x", "y"), npvi.Smooth("height"), npvi.Group("year")]
+    model = npvi.GPRegressor(terms=terms, hyper="plug-in").fit(table, y)
+    found = model.predict_grid(3.0, covariates={"height": 0.5, "year": 2004})
+    x, north = np.meshgrid(found["x"], found["y"])
+    cells = pd.DataFrame({"x": x.ravel(), "y": north.ravel(), "height": 0.5, "year": "2004"})
+    np.testing.assert_allclose(found["mean"].to_numpy().ravel(), model.predict_dist(cells[[*table]]).mean, rtol=1e-9)
+    areas = geopandas.GeoDataFrame(geometry=[box(1, 1, 6, 7)], crs="EPSG:3857")
+    total = model.predict_polygons(areas, 1.0, crs="EPSG:3857", covariates={"height": 0.5, "year": "2004"})
+    assert np.isfinite(total["total"][0])
+    with pytest.raises(ValueError, match=r"model needs year in each cell as well: give one label, as in .*--at year=a"):
+        model.predict_grid(3.0, covariates={"height": 0.5})
+    with pytest.raises(ValueError, match=r"covariates\['height'\] must be numbers, got 'tall'"):
+        model.predict_grid(3.0, covariates={"height": "tall", "year": "2004"})
+    with pytest.raises(ValueError, match=r"covariates\['year'\] must be one label for all cells"):
+        model.predict_grid(3.0, covariates={"height": 0.5, "year": np.zeros((3, 3))})

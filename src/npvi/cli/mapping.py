@@ -112,7 +112,7 @@ def _row(row: dict[str, str | None]) -> dict[str, float]:
 
 
 def covariates_of(what: Mapping) -> dict[str, Any] | None:
-    """Inputs that are no places: bands of a raster, and single numbers."""
+    """Inputs that are no places: bands of a raster, and single numbers or labels."""
     found: dict[str, Any] = {}
     if what.covariates is not None:
         from npvi.maps import bands_of
@@ -121,8 +121,11 @@ def covariates_of(what: Mapping) -> dict[str, Any] | None:
     for text in what.at:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise InputError(f"--at must be NAME=NUMBER, got {text!r}")
-        found[name] = numbers_of(value, f"--at {name}=", 1)[0]
+            raise InputError(f"--at must be NAME=VALUE, got {text!r}")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
     return found or None
 
 

@@ -56,7 +56,9 @@ def predict(
     polygons: Annotated[Path | None, _map("FILE", "GeoJSON and the like: the map is within these.")] = None,
     total: Annotated[bool, _map(None, "Totals and means of each polygon instead of a grid.", "--total")] = False,
     covariates: Annotated[Path | None, _map("RASTER", "Inputs that are no places: bands by their names.")] = None,
-    at: Annotated[list[str] | None, _map("NAME=NUMBER", "One number for such an input; may be repeated.")] = None,
+    at: Annotated[
+        list[str] | None, _map("NAME=VALUE", "One number or label for such an input; may be repeated.")
+    ] = None,
     crs: Annotated[str | None, _map("EPSG:CODE", "Coordinate system of the model's inputs.")] = None,
 ) -> None:
     """Predict the target for the rows of a table, or map it.

@@ -39,7 +39,9 @@ def report(
     bbox: Annotated[str | None, _map("L,B,R,T", "Left, bottom, right, top; of the data by default.")] = None,
     like: Annotated[Path | None, _map("RASTER", "Take the cells and the coordinate system of a raster.")] = None,
     covariates: Annotated[Path | None, _map("RASTER", "Bands with the inputs that are no places.")] = None,
-    at: Annotated[list[str] | None, _map("NAME=NUMBER", "The same number in all cells; may be repeated.")] = None,
+    at: Annotated[
+        list[str] | None, _map("NAME=VALUE", "The same number or label in all cells; may be repeated.")
+    ] = None,
     crs: Annotated[str | None, _map("SYSTEM", "Of the model's coordinates, such as EPSG:32633.")] = None,
     exposure: Exposure = None,
     trials: Trials = None,

@@ -7,7 +7,7 @@ extra ``geo``, are imported when they are needed.
 from npvi.maps.borders import borders
 from npvi.maps.frames import geometry_columns, is_geo_frame, place_names
 from npvi.maps.grid import Grid, bands_of, is_xarray, read_raster
-from npvi.maps.inputs import Inputs, are_degrees, inputs_of, training_inputs, with_medians
+from npvi.maps.inputs import Inputs, are_degrees, as_label, inputs_of, training_inputs, with_medians
 from npvi.maps.polygons import predict_polygons
 from npvi.maps.predicting import predict_grid
 from npvi.maps.projections import axis_unit, is_geographic
@@ -19,6 +19,7 @@ __all__ = [
     "Grid",
     "Inputs",
     "are_degrees",
+    "as_label",
     "axis_unit",
     "bands_of",
     "borders",

@@ -152,7 +152,7 @@ def bands_of(raster: Any) -> dict[str, Any]:
 
 
 def layers_of(covariates: Any, grid: Grid) -> dict[str, Any]:
-    """What is known of each cell, by name: (rows, columns) arrays, or one number for all.
+    """What is known of each cell, by name: (rows, columns) arrays, or one number or label for all.
 
     Parameters
     ----------
@@ -180,6 +180,9 @@ def layers_of(covariates: Any, grid: Grid) -> dict[str, Any]:
             if len(layers) != 1:
                 raise ValueError(f"{what} has {len(layers)} layers ({', '.join(layers)}): choose one of them")
             found[str(name)] = next(iter(layers.values()))
+            continue
+        if isinstance(value, str):  # a label of all cells
+            found[str(name)] = value
             continue
         numbers = as_numbers(value, what)
         if numbers.ndim == 0:

@@ -20,6 +20,7 @@ from npvi.runtime.warn import warn
 __all__ = [
     "Inputs",
     "are_degrees",
+    "as_label",
     "complete",
     "inputs_of",
     "per_cell",
@@ -46,6 +47,7 @@ class Inputs:
     places : numbers of the two inputs that are x and y.
     crs : the system of these two, where it is known.
     bounds : left, bottom, right, top of the training rows, where they are known.
+    labelled : names of inputs that are labels: levels of a group.
     """
 
     names: tuple[str, ...]
@@ -53,6 +55,7 @@ class Inputs:
     places: tuple[int, int]
     crs: str | None
     bounds: Box | None
+    labelled: frozenset[str] = frozenset()
 
     @property
     def axes(self) -> tuple[str, str]:
@@ -70,7 +73,9 @@ class Inputs:
         if crs is not None and self.crs is not None:
             x, y = transform(x, y, crs, self.crs)
         columns = {self.names[self.places[0]]: x, self.names[self.places[1]]: y}
-        columns |= {name: np.broadcast_to(np.asarray(values[name], dtype=np.float64), x.shape) for name in self.others}
+        for name in self.others:
+            kind = object if name in self.labelled else np.float64
+            columns[name] = np.broadcast_to(np.asarray(values[name], dtype=kind), x.shape)
         table = {name: columns[name] for name in self.names}
         if not self.named:
             return np.column_stack(list(table.values()))
@@ -135,7 +140,11 @@ def inputs_of(model: Any, axes: tuple[str, str] | None = None, crs: str | None =
             f"{names[places[1]]} goes from {bounds[1]:g} to {bounds[3]:g} and {names[places[0]]} from {bounds[0]:g} to "
             f"{bounds[2]:g}: are longitude and latitude swapped? They are mapped as x and y of a plane"
         )
-    return Inputs(names, named, places, crs, bounds)
+    table = getattr(getattr(last, "fitted_", None), "table", None)
+    labelled = (
+        [] if table is None or last is not model else [name for name in names if table[name].dtype.kind not in "biuf"]
+    )
+    return Inputs(names, named, places, crs, bounds, frozenset(labelled))
 
 
 def _places(model: Any, last: Any, names: tuple[str, ...], axes: Any) -> tuple[int, int]:
@@ -270,14 +279,43 @@ def with_covariates(grid: Grid, inputs: Inputs, covariates: Any) -> Grid:
     if unknown and isinstance(covariates, Mapping):
         have = ", ".join(inputs.others) or "none besides its places"
         raise ValueError(f"covariates: the model has no input {unknown[0]!r}; it has {have}")
+    for name in set(layers) & inputs.labelled:
+        layers[name] = as_label(layers[name], name)
+    wrong = next(
+        (name for name, value in layers.items() if isinstance(value, str) and name not in inputs.labelled), None
+    )
+    if wrong is not None:
+        raise ValueError(f"covariates[{wrong!r}] must be numbers, got {layers[wrong]!r}")
     grid = grid.with_layers(layers)
     lacking = [name for name in inputs.others if name not in grid.layers]
     if lacking:
         raise ValueError(
-            f"covariates: the model needs {', '.join(lacking)} in each cell as well: give a DataArray on the grid (a "
-            f"raster, --covariates), or one number, as in covariates={{{lacking[0]!r}: 1.0}} (--at {lacking[0]}=1)"
+            f"covariates: the model needs {', '.join(lacking)} in each cell as well: give "
+            f"{_how_to_give(lacking[0], inputs)}"
         )
     return grid
+
+
+def _how_to_give(name: str, inputs: Inputs) -> str:
+    if name in inputs.labelled:
+        return f"one label, as in covariates={{{name!r}: 'a'}} (--at {name}=a)"
+    return (
+        f"a DataArray on the grid (a raster, --covariates), or one number, as in covariates={{{name!r}: 1.0}} "
+        f"(--at {name}=1)"
+    )
+
+
+def as_label(value: Any, name: str) -> str:
+    """The level that all cells have of an input which is a label; of a number its digits.
+
+    >>> as_label("kea", "bird"), as_label(2007.0, "year")
+    ('kea', '2007')
+    """
+    if isinstance(value, str):
+        return value
+    if np.ndim(value) == 0 and float(value).is_integer():
+        return str(int(value))
+    raise ValueError(f"covariates[{name!r}] must be one label for all cells, such as a level that the data have")
 
 
 def complete(grid: Grid, names: list[str]) -> Grid:

@@ -52,7 +52,8 @@ def predict_grid(
     exceed : thresholds t, such as ``5``: variable ``exceed_5``, P(Y > 5).
     covariates : Dataset, DataArray with bands, or dict, optional
         The inputs that are no places, on the same cells: by name a DataArray, an array (rows, columns), or one number
-        for all cells. Those that a template has itself needn't be given again. Cells where one is missing stay NaN.
+        for all cells; of groups one label. Those that a template has itself needn't be given again. Cells where one is
+        missing stay NaN.
     bbox : left, bottom, right, top; the extent of the data unless given. Not with a template.
     axes : names of the two inputs that are x and y, where the model has more than two and their names don't say.
     crs : coordinate system of the model's inputs, where it was not fitted to a GeoDataFrame, which knows.
@@ -121,7 +122,8 @@ def _maps(
     row: dict[str, Any],
 ) -> dict[str, NDArray[np.float64]]:
     """All surfaces on a grid, NaN where cells don't count, piece by piece."""
-    grid = complete(with_covariates(grid, inputs, covariates), inputs.others)
+    measured = [name for name in inputs.others if name not in inputs.labelled]
+    grid = complete(with_covariates(grid, inputs, covariates), measured)
     row = {name: per_cell(value, name, grid.shape) for name, value in row.items()}
     maps: dict[str, NDArray[np.float64]] = {}
     done, total = 0, grid.shape[0] * grid.shape[1] if grid.inside is None else int(grid.inside.sum())

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from npvi.checks import check_number
 from npvi.diagnostics import places_of_terms
-from npvi.maps import Inputs, are_degrees
+from npvi.maps import Inputs, are_degrees, as_label
 from npvi.reporting.figures import INK, SOFT, figure
 from npvi.reporting.page import Panel, plain, plot, text
 from npvi.reporting.study import Study
@@ -115,7 +116,12 @@ class TermsStudy(Study):
             if name not in self.places.axes:
                 column = self.table[name]
                 numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-                found[name] = given.get(name, column.median() if numeric else column.mode().iloc[0])
+                if name not in given:
+                    found[name] = column.median() if numeric else column.mode().iloc[0]
+                elif numeric:
+                    found[name] = check_number(given[name], f"covariates[{name!r}]")
+                else:
+                    found[name] = as_label(given[name], name)
         return found
 
     @property

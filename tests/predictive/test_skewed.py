@@ -19,7 +19,8 @@ def test_scores_have_mean_variance_and_skewness_and_grow(skewness):
     weight /= weight.sum()
     x = skewed_score(z, np.full(len(z), skewness))
     assert np.all(np.diff(x) > 0.0)
-    np.testing.assert_allclose([weight @ x, weight @ x**2, weight @ x**3], [0.0, 1.0, skewness], atol=1e-8)
+    moments = [0.0, 1.0 + 0.5 * skewness**2, skewness]
+    np.testing.assert_allclose([weight @ x, weight @ x**2, weight @ x**3], moments, atol=1e-8)
     some = np.abs(z) < 6.0
     np.testing.assert_allclose(normal_score(x, np.full(len(z), skewness))[some], z[some], atol=1e-9)
 
@@ -32,7 +33,7 @@ def test_beyond_the_end_of_a_skewed_distribution_there_is_nothing():
 @pytest.mark.parametrize(
     ("likelihood", "y"), [("poisson", 0.0), ("poisson", 3.0), ("exponential", 0.2), ("bernoulli", 1.0)]
 )
-@pytest.mark.parametrize("variance", [0.3, 1.0])
+@pytest.mark.parametrize("variance", [0.3, 1.0, 3.0])
 def test_intervals_of_one_observation_beside_quadrature(likelihood, y, variance):
     """One row under a wide kernel: what is known of f there follows from an integral."""
     kernel = Matern32(1.0, variance)
@@ -45,7 +46,7 @@ def test_intervals_of_one_observation_beside_quadrature(likelihood, y, variance)
     sd = float(np.sqrt(dist.latent_var[0]))
     plain = dist.latent_mean[0] + sd * special.ndtri([0.05, 0.95])
     ours = np.ravel(dist.latent_interval(0.9))
-    assert np.abs(ours - exact).max() < max(0.55 * np.abs(plain - exact).max(), 0.02 * sd)
+    assert np.abs(ours - exact).max() < max(0.3 * np.abs(plain - exact).max(), 0.01 * sd)
 
 
 def test_gaussian_noise_has_none():
@@ -67,4 +68,5 @@ def test_mixtures_mix_skewed_parts():
     ]
     x = np.concatenate([draws[0][:160_000], draws[1][:240_000]])
     np.testing.assert_allclose(np.ravel(mixed.latent_interval(0.9)), np.quantile(x, [0.05, 0.95]), atol=0.02)
-    assert mixed.latent_skewness[0] == pytest.approx(np.mean((x - x.mean()) ** 3) / x.std() ** 3, abs=0.03)
+    third = mixed.latent_skewness[0] * mixed.latent_var[0] ** 1.5
+    assert third == pytest.approx(np.mean((x - x.mean()) ** 3), abs=0.03)

@@ -73,7 +73,8 @@ class MixturePredictive(Predictive):
         third = np.zeros(len(self))
         for w, part in zip(self.weights, self.parts):
             v, apart = part.latent_var, part.latent_mean - self.latent_mean
-            third += w * (v**1.5 * part.latent_skewness + 3.0 * v * apart + apart**3)
+            own = part.latent_skewness
+            third += w * (v**1.5 * own + 3.0 * v * (1.0 + 0.5 * own**2) * apart + apart**3)
         return np.divide(third, self.latent_var**1.5, out=np.zeros(len(self)), where=self.latent_var > 0.0)
 
     def log_prob(self, y: Any) -> np.ndarray:

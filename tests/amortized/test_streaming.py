@@ -41,6 +41,7 @@ def test_a_stream_of_one_table_of_any_kind(small):
         pytest.param({"source": pl.LazyFrame({"x": [1.0]})}, "source is a LazyFrame, whose rows", id="lazy"),
         ({"inputs": 3}, "inputs must be named by text.* got 3"),
         ({"inputs": []}, "inputs must be named by text.* got none"),
+        ({"inputs": np.ma.array(["x", "z"], mask=[False, True])}, "inputs is masked in 1 of 2 rows"),
         ({"inputs": "xz"}, "the table has no column xz; it has x, z, y, t"),
         ({"inputs": ["x", "t"]}, "column 't' must be numbers, got text such as 'a'"),
         ({"target": None}, "target must be named by text"),

@@ -7,7 +7,10 @@ import pytest
 from scipy.special import ndtr
 
 import npvi
+from npvi.learning.integration import Chart, Evaluation, Surface
+from npvi.learning.space import SearchSpace
 from npvi.model import predict_alone
+from npvi.parameters import REAL_NUMBER
 from npvi.predictive.base import Predictive
 from npvi.predictive.mixture import MixturePredictive
 
@@ -205,3 +208,22 @@ def test_intervals_of_a_mixture_of_f():
     for end, q in zip(mixed.latent_interval(0.8), (0.1, 0.9)):
         below = 0.7 * ndtr(end[0]) + 0.3 * ndtr((end[0] - 3.0) / 0.1)
         np.testing.assert_allclose([below, ndtr(end[1])], q, atol=1e-9)
+
+
+def test_the_surface_has_the_values_and_slopes_that_it_was_given():
+    chart = Chart(SearchSpace({"x": 0.0, "y": 0.0}, {"x": REAL_NUMBER, "y": REAL_NUMBER}, {}, {}))
+
+    def bound(z):
+        bend = np.sin(z @ [1.0, 2.0])
+        return -0.5 * (z[0] ** 2 + 0.5 * z[1] ** 2) + 0.2 * bend
+
+    def slopes(of, z):
+        return np.array([(of(z + step) - of(z - step)) / 2e-4 for step in 1e-4 * np.eye(2)])
+
+    places = np.random.default_rng(0).uniform(-1.5, 1.5, size=(8, 2))
+    known = [Evaluation(z, bound(z), slopes(bound, z), 1e-8) for z in places]
+    surface = Surface(known, chart, np.zeros(2), np.eye(2), np.diag([1.0, 0.5]))
+    for one in known:
+        found = slopes(lambda z: float(surface(z[None])[0]), one.z)
+        np.testing.assert_allclose(surface(one.z[None]), one.value, atol=1e-3)
+        np.testing.assert_allclose(found, one.gradient, atol=1e-2)

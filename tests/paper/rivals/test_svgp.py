@@ -184,6 +184,14 @@ def test_hyperparameters_in_jax_are_those_of_the_search_space():
                 np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+def test_no_nugget_stays_none():
+    learned = Hyperparameters(Model(RBF(0.5), 0.0, Poisson()), {}, np.random.default_rng(0).uniform(size=(9, 2)))
+    assert "nugget" not in [coordinate.name for coordinate in learned.space.coordinates]
+    with float64():
+        process, _ = learned.parts(jnp.asarray(learned.start + 1.0))
+    assert float(process.nugget) == learned.model(learned.start + 1.0).nugget == 0.0
+
+
 def test_inducing_points_move_to_where_the_bound_is_larger():
     X, y = gaussian_case()
     settings = {"n_inducing": 4, "inducing": "kmeans", "batch_size": len(X), "epochs": 400}

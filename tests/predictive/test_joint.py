@@ -13,7 +13,7 @@ from npvi.kernels import RBF, Linear, Matern12, Matern32
 from npvi.likelihoods import Gaussian, Poisson
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
-from npvi.predictive.base import Predictive
+from npvi.predictive.base import Predictive, _with_linear_part
 from npvi.predictive.joint import JointPrediction, JointSampler
 from npvi.predictive.mixture import MixturePredictive
 from npvi.predictive.varying_noise import VaryingNoisePredictive
@@ -394,3 +394,11 @@ def test_sums_under_low_rank_priors_are_those_of_draws(prior):
     sums = dist.joint_sample(20_000, seed=0).sum(axis=1)
     assert sums.std() == pytest.approx(np.sqrt(covariance.sum() + 7 * 0.11), rel=0.03)
     assert dist.total().std == pytest.approx(sums.std(), rel=0.05)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_sum_in_which_f_has_no_part_is_its_draws(n):
+    draws = np.array([1.0, 2.0, 4.0])[:n]
+    total = _with_linear_part(draws, np.zeros(n), 0.0, 2.0, 0.9)
+    np.testing.assert_array_equal(total.draws, draws)
+    assert (total.mean, total.std) == (2.0, draws.std(ddof=1) if n > 1 else 0.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
+from types import SimpleNamespace
 
 import geopandas
 import numpy as np
@@ -12,6 +14,7 @@ import rioxarray
 import shapely
 import xarray
 from shapely.geometry import Polygon, box
+from sklearn.preprocessing import StandardScaler
 
 import npvi
 from npvi.kernels import RBF, Matern32, Sphere
@@ -358,6 +361,7 @@ def test_files_hold_what_was_predicted(plain, tmp_path):
     with rioxarray.open_rasterio(tmp_path / "map.tif") as image:
         assert image.attrs["long_name"] == tuple(found.data_vars)
         assert image.rio.crs.to_epsg() == 4326
+        assert np.isnan(image.rio.nodata)
         assert image.rio.transform() == found.rio.transform()
         np.testing.assert_array_equal(image.to_numpy()[0], found["mean"])
     for name in ("map.nc", "map.zarr"):
@@ -376,6 +380,15 @@ def test_files_hold_what_was_predicted(plain, tmp_path):
         write_map(found, tmp_path / "map.zarr")
 
 
+@pytest.mark.parametrize("name", ["map.tif", "map.nc", "map.zarr"])
+def test_no_map_is_begun_where_it_may_not_fit(plain, tmp_path, monkeypatch, name):
+    found = plain.predict_grid(2.0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=found.nbytes - 1))
+    with pytest.raises(OSError, match=r"map\.\w+: the map has up to .* MB, and .* MB are free in the folder"):
+        write_map(found, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def test_swapped_degrees_in_a_table_are_a_warning():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"lon": rng.uniform(30.0, 45.0, 60), "lat": rng.uniform(-120.0, -100.0, 60)})
@@ -390,6 +403,22 @@ def test_columns_that_are_only_called_degrees_are_none():
     X = pd.DataFrame(rng.uniform(0, 1000, (60, 2)), columns=["lon", "lat"])
     found = npvi.GPRegressor(kernel=RBF(100.0), learn=False).fit(X, X["lon"]).predict_grid(100.0)
     assert "spatial_ref" not in found.coords
+
+
+# -- pipelines --------------------------------------------------------------------------------------------------------
+
+
+def test_pipelines_are_mapped_where_their_data_are():
+    table, counts = _survey()
+    gp = npvi.GPRegressor("poisson", Matern32(1.0), learn=False)
+    model = npvi.Pipeline([("scale", StandardScaler()), ("gp", gp)]).fit(table[["lon", "lat"]], counts)
+    found = model.predict_grid(2.0)
+    lon, lat = np.meshgrid(found["lon"], found["lat"])
+    cells = pd.DataFrame({"lon": lon.ravel(), "lat": lat.ravel()})
+    np.testing.assert_allclose(found["mean"].to_numpy().ravel(), model.predict_dist(cells).mean)
+    assert found.rio.crs.to_epsg() == 4326
+    assert float(found["lon"].min()) - 1.0 <= table["lon"].min()
+    assert float(found["lon"].max()) + 1.0 >= table["lon"].max()
 
 
 # -- sums of terms ----------------------------------------------------------------------------------------------------

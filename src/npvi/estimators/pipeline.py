@@ -11,6 +11,7 @@ from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.metaestimators import available_if
 
 from npvi.checks import LARGEST, check_finite, refuse_masked, refuse_not_real
+from npvi.estimators.mapping import Maps
 
 __all__ = ["Pipeline", "transformed"]
 
@@ -67,8 +68,8 @@ def _last_has(name: str) -> Any:
     return check
 
 
-class Pipeline(sklearn_pipeline.Pipeline):
-    """scikit-learn's `Pipeline`, with `predict_dist`, `log_score` and `save` of the estimator of npvi at its end.
+class Pipeline(Maps, sklearn_pipeline.Pipeline):
+    """scikit-learn's `Pipeline`, with `predict_dist`, `predict_grid`, `log_score`, `save` of the estimator at its end.
 
     Everything else, parameters included, is scikit-learn's.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,7 @@ def write_map(found: Any, path: Any, **picture: Any) -> None:
     check_writable(path)
     with tempfile.TemporaryDirectory(prefix="npvi-") as folder:
         made = Path(folder) / f"map{kind}"
+        _check_room(found, path, Path(folder).parent)
         try:
             formats[kind](found, made, **(picture if kind == ".png" else {}))
         except OSError as error:
@@ -50,6 +52,19 @@ def write_map(found: Any, path: Any, **picture: Any) -> None:
         with replacing(path) as file, open(made, "rb") as source:
             while block := source.read(2**24):
                 file.write(block)
+
+
+def _check_room(found: Any, path: Path, folder: Path) -> None:
+    """Raise where a grid may not fit into the folder that it is written in first: GDAL and HDF5 don't end well there,
+    and writers of Zarr go on after one of them has failed, so that nobody can tidy up behind them."""
+    if not hasattr(found, "data_vars"):
+        return
+    free = shutil.disk_usage(folder).free
+    if found.nbytes > free:
+        words = (
+            f"the map has up to {found.nbytes / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are free in the folder {folder}"
+        )
+        raise UnwritableError(path, OSError(words))
 
 
 def _to_tif(found: Any, path: Path) -> None:
@@ -72,13 +87,13 @@ def _to_zarr(found: Any, path: Path) -> None:
     needed("zarr", "geo", "Zarr stores")
     if path.exists():
         raise UnwritableError(path, FileExistsError(17, "there is one already, and a folder isn't replaced"))
+    check_writable(path)
+    _check_room(found, path, path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.npvi-tmp")
     try:
         found.to_zarr(temporary, mode="w", zarr_format=2, consolidated=True)  # which every reader of today knows
         os.replace(temporary, path)
     except OSError as error:
-        import shutil
-
         shutil.rmtree(temporary, ignore_errors=True)
         raise UnwritableError(path, error) from error
 

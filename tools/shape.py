@@ -83,6 +83,18 @@ class Tree:
         """Imports past the ``__init__`` of a package, from outside of it."""
         return [one for one in self.imports if self._doors(one)]
 
+    def intruding(self) -> list[Import]:
+        """Those among them from one room into another, a package straight below this one, and not into a package of it:
+        at the module level, as what waits in a function has its reasons."""
+        return [
+            one
+            for one in self.climbing()
+            if not one.inside
+            and one.importer != self.package
+            and one.target not in self.packages
+            and one.importer.split(".")[:2] != one.target.split(".")[:2]
+        ]
+
     def _doors(self, one: Import, itself: bool = False) -> list[str]:
         """Packages around the target that the importer isn't in; the target itself is one if `itself` says so."""
         around = [name for name in self.packages - {self.package} if _within(one.target, name)]
@@ -299,6 +311,8 @@ def _show(tree: Tree, everything: bool) -> None:
     _line("imported by exactly one other", len(single), single, everything)
     _line("imports across packages", len(across))
     _line("... past an __init__", len(climbing), map(_place, climbing), everything)
+    intruding = tree.intruding()
+    _line("... of another room", len(intruding), map(_place, intruding), everything)
     _line("imports inside functions", len(inside), map(_place, inside), everything)
     _line("... outside of the command line", sum(not _within(one.importer, command_line) for one in inside))
     _line("modules that import numba", len(tree.numba), sorted(tree.numba), everything)

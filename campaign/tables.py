@@ -11,6 +11,7 @@ import functools
 import io
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -42,6 +43,11 @@ _COMMANDS = {
     "score classes": "score classes.npvi {table}",
     "diagnose": "diagnose heights.npvi {table} --plot {out}.png",
     "info": "info {table}",
+    "fit terms": "fit {table} --formula 'n ~ height + s(lon) + (1|kind) + offset(log(hours))' --likelihood poisson "
+    "--no-learn --save {out}.npvi",
+    "predict terms": "predict terms.npvi {table} --output {out}.csv",
+    "report": "report heights.npvi --data {table} --output {out}.html",
+    "suggest": "suggest {table} --target n",
 }
 _ODD_CELLS = (
     *("", " ", "NA", "nan", "inf", "-inf", "1e400", "1e300", "-1", "0", "1,5", "1.5.2", "0x10", "1_000", "true", "abc"),
@@ -236,7 +242,7 @@ def _columns(n: int) -> dict[str, pa.Array]:
 def _run(command: str, table: Path, name: str, old: bool) -> str:
     folder = table.parent
     with in_folder(_models()):
-        out, words = folder / "out", _COMMANDS[command].split()
+        out, words = folder / "out", shlex.split(_COMMANDS[command])
         words = [word.replace("{table}", str(table)).replace("{out}", str(out)) for word in words]
         if name.isprintable() is False or name:  # ask for the column by its odd name
             words = [word.replace("lon,lat", f"{name},lat") for word in words]
@@ -280,8 +286,8 @@ def _models() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="npvi-campaign-"))
     survey().to_csv(folder / "survey.csv", index=False)
     with in_folder(folder):
-        for name in ("counts", "classes", "heights"):
-            words = _COMMANDS[f"fit {name}"].replace("{table}", "survey.csv").replace("{out}", name).split()
+        for name in ("counts", "classes", "heights", "terms"):
+            words = shlex.split(_COMMANDS[f"fit {name}"].replace("{table}", "survey.csv").replace("{out}", name))
             code, said, _ = npvi(words)
             check(code == 0, f"npvi {' '.join(words)}: {said}")
     return folder

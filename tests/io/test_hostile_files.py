@@ -383,3 +383,19 @@ def test_a_number_of_the_wrong_kind(model, path):
     for part, name in (("likelihood", "variance"), ("kernel", "variance")):
         model_files.altered(model, path, lambda m, a, part=part, name=name: m[part].update({name: [1.0]}))
         refused(path, f"{name} must be one number", [load])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda node: node["values"].update(likelihood__variance="zzz"), "likelihood__variance must be a number"),
+        (lambda node: node["values"].update(likelihood__variance=-1.0), "variance must be"),
+    ],
+)
+def test_models_beside_a_sum_of_terms_that_make_no_sense(path, change, message):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(40, 1))
+    model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5)], hyper="integrate").fit(X, np.sin(6.0 * X[:, 0]))
+    model_files.altered(model, path, lambda metadata, arrays: change(metadata["summed"]["hyper"]["models"][-1]))
+    with pytest.raises(ModelFileError, match=message):
+        npvi.load(path)

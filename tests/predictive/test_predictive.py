@@ -161,3 +161,13 @@ def test_means_beyond_all_numbers_are_said():
         warnings.simplefilter("error")
         assert np.isfinite(dist.quantile(0.5)).all()
         assert not np.isnan(dist.sample(5, seed=0)).any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_whole_line_holds_a_mixture_of_normals():
+    from npvi.predictive import MixturePredictive
+
+    mixed = MixturePredictive([Predictive(Gaussian(0.1), [0.0], [v]) for v in (1.0, 2.0)], [0.5, 0.5])
+    lower, upper = mixed.latent_interval(1.0)
+    assert lower[0] == -np.inf
+    assert upper[0] == np.inf

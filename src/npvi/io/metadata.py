@@ -51,10 +51,8 @@ def _setting(value: Any, name: str) -> None:
 
 
 def _model(value: Any, name: str) -> None:
-    if isinstance(value, dict) and "summed" in value and "pipeline" not in value:
-        _SUMMED(value, name)
-        return
-    _MODEL(value, name)
+    summed = isinstance(value, dict) and "summed" in value and "pipeline" not in value
+    (_SUMMED if summed else _MODEL)(value, name)
     names, columns = value["feature_names_in"], value["n_features_in"]
     if names is not None and len(names) != columns:
         raise ValueError(f"its {name or 'model'} names {len(names)} inputs and says that there are {columns}")
@@ -89,6 +87,11 @@ def _formula(value: Any, name: str) -> None:
         raise ValueError(f"its {name} has {len(value)} letters, more than {_LONGEST}")
 
 
+def _numbers(value: Any, name: str) -> None:
+    """A number, or a list of them."""
+    (items(number()) if isinstance(value, list) else number())(value, name)
+
+
 #: a model made of terms
 _SUMMED = record(
     {
@@ -107,7 +110,7 @@ _SUMMED = record(
             {
                 "terms": items(config, 0, _PARTS),
                 "likelihood": config,
-                "values": each(anything),
+                "values": each(_numbers),
                 "names": items(text, 1),
                 "columns": items(record({"name": text, "labels": maybe(items(text))})),
                 "rows": whole(1),
@@ -118,7 +121,7 @@ _SUMMED = record(
             {
                 "hyper": record(
                     {
-                        "models": items(record({"values": each(anything), "elbo": number()}), 1, _NODES),
+                        "models": items(record({"values": each(_numbers), "elbo": number()}), 1, _NODES),
                         "weights": items(number(0.0, 1.0)),
                         "table": _hyper_table,
                     }

@@ -170,4 +170,6 @@ def _hyper(fitted: FittedTerms, about: dict[str, Any], arrays: dict[str, np.ndar
         prefix = _NODE.format(number)
         posterior = {name: _numbers(arrays, prefix + name, None) for name in ("mean", "site_precision")}
         nodes.append(fitted.at(node["values"], **posterior, elbo=node["elbo"]))
+        check_kinds(nodes[-1].likelihood)
+        nodes[-1].likelihood.validate()
     return Hyper(nodes, weights, about["table"])

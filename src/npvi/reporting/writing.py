@@ -103,6 +103,10 @@ def report(
             "search take best_estimator_"
         )
     check_is_fitted(last, "posterior_" if isinstance(last, BaseGP) else "model_")
+    if not isinstance(test_row, dict | None):
+        raise TypeError(
+            f"test_row must map names such as exposure to data of the rows of X; got {type(test_row).__name__}"
+        )
     if (X is None) != (y is None):
         raise ValueError("X and y go together: rows that the model hasn't seen, and what was observed there")
     check_writable(path)

@@ -46,6 +46,7 @@ def test_observations_are_counted_and_axes_returned():
     assert npvi.plot.map(_grid(np.ones((3, 3))), points=points, ax=ax) is ax
     words = ax.get_legend().get_texts()[0].get_text()
     assert words == "50,000 observations, 16,667 of them drawn"
+    assert ax.collections[-1].get_sizes().tolist() == [0.3]
     plt.close("all")
 
 
@@ -97,6 +98,13 @@ def test_neighbourhood_has_the_parents(fitted):
     drawn = {tuple(line.get_xydata()[1].round(9)) for line in axis.lines if len(line.get_xydata()) == 2}
     expected = {tuple(fitted.prior_.X[parent].round(9)) for parent in graph.parents[150] if parent >= 0}
     assert drawn == expected
+    plt.close("all")
+
+
+def test_dots_are_smaller_where_there_are_more():
+    X = np.random.default_rng(0).uniform(size=(1000, 2))
+    axis = npvi.plot.neighbourhood(npvi.GPRegressor(learn=False).fit(X, X[:, 0]))
+    assert axis.collections[0].get_sizes().tolist() == [4.0]
     plt.close("all")
 
 

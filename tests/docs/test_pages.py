@@ -36,6 +36,7 @@ def test_the_readme_is_short():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # inside of GPyTorch
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_block_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -26,6 +26,7 @@ from npvi.likelihoods.families.thresholds import Threshold, threshold_cdf
 from npvi.likelihoods.families.tweedie import compound_cdf
 from npvi.likelihoods.integrals.distribution import predictive_cdf
 from npvi.likelihoods.integrals.quantiles import predictive_quantile
+from npvi.likelihoods.integrals.root_finding import _next_whole
 from npvi.likelihoods.integrals.rows_cdf import RowsCdf
 from npvi.likelihoods.registry import LIKELIHOODS
 
@@ -268,3 +269,10 @@ def test_shares_that_are_nearer_to_one_than_numbers_are(q):
     assert np.all((at >= q) | ~near)
     assert np.all((below < q) | ~near)
     np.testing.assert_allclose(at[~near], q, atol=3e-5)
+
+
+def test_a_search_goes_on_from_the_end_it_knows():
+    low, high, end = np.zeros(2), np.full(2, 1000.0), np.array([-np.inf, -0.5])
+    found = _next_whole(low, high, end, -end[::-1], unit=np.ones(2), step=1)
+    # back from 1,000 by twice the distance in log(y + 1), and on from 0
+    np.testing.assert_array_equal(found, np.ceil(np.expm1([np.log(1001.0) - 1.0, 1.0])))

@@ -32,6 +32,10 @@ _WORDS = {
     "likelihood": ("family", "log_prob"),  # a function is taken for log p(y | f)
     "path": ("file", "folder", "cannot write", "embedded null byte"),
     "estimator": ("model",),
+    "target": ("column",),
+    "inputs": ("column",),
+    "folder": ("path", "file", "not a tiled model"),
+    "store": ("path", "folder", "cannot write", "embedded null byte"),
     "steps": ("step", "estimator", "transformer"),
     "obj": ("kernel", "likelihood"),
     "kernel": ("function",),

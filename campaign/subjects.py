@@ -68,8 +68,6 @@ LEFT_OUT = {
         "read_nycflights13",
         "read_precipitation",
     ),
-    # tables in files, and a folder: what may be wrong with them has tests of its own (tests/tiled/test_faults.py)
-    "tiled": ("TiledRegressor",),
     # needs the simulated sets of a quarter of an hour; its arguments go to the same training as those of fit_network
     "slow": ("fit_network_on_simulations", "training_curve"),
 }
@@ -152,12 +150,14 @@ def _of_methods(name: str, make: Callable[[], Any], kind: type) -> Iterator[Argu
             continue
         if (name, method) in _NOT_OF:
             continue
+        # one that was loaded has a folder already
+        owner = _not_begun if (name, method) == ("in tiles", "fit") else make
         given = _GIVEN.get(f"{name}.{method}", _GIVEN_METHODS.get(method, {}))
         given = {**given, **(_row(name.rpartition(" of ")[2]) if method not in _WITHOUT_ROWS else {})}
         known = dict(_parameters(function))
 
-        def bound(_method: str = method, **values: Any) -> Any:
-            return getattr(make(), _method)(**values)
+        def bound(_method: str = method, _owner: Callable[[], Any] = owner, **values: Any) -> Any:
+            return getattr(_owner(), _method)(**values)
 
         for argument, default in known.items():
             if argument not in _UNUSED and argument not in _NOT_LOOKED_AT.get(method, ()):
@@ -293,6 +293,15 @@ def _learning() -> Any:
 
 _CHEAP: dict[str, Any] = {"kernel": kernels.Matern32(0.3), "nugget": 0.1, "learn": False, "n_neighbors": 8}
 
+_TILED: dict[str, Any] = {
+    **_CHEAP,
+    "tile_rows": 100,
+    "learn_rows": 1000,
+    "rounds": 2,
+    "client": None,
+    "n_jobs": 1,
+}
+
 #: what is fitted, by the noise that it has: the estimator, its responses, and what goes with them
 _MODELS: dict[str, Callable[[], Any]] = {
     "gaussian": small,
@@ -378,6 +387,7 @@ def _objects() -> dict[str, tuple[Callable[[], Any], type]]:
         "SpatialBlockSplit": (lambda: npvi.SpatialBlockSplit(2), npvi.SpatialBlockSplit),
         "LeaveLocationOut": (lambda: npvi.LeaveLocationOut(2), npvi.LeaveLocationOut),
         "Diagnosis": (_diagnosis, npvi.Diagnosis),
+        "in tiles": (lambda: npvi.load(tiled()), npvi.TiledRegressor),
         "pretrained": (lambda: npvi.amortized.pretrained(likelihoods.Poisson()), _Recognizer),
     }
 
@@ -388,6 +398,32 @@ class _Recognizer:
     load = staticmethod(npvi.Recognizer.load)
     from_text = staticmethod(npvi.Recognizer.from_text)
     save = npvi.Recognizer.save
+
+
+def tables() -> str:
+    """A folder with a table in Parquet."""
+    path = folder() / "tables"
+    if not path.exists():
+        path.mkdir()
+        table = pd.DataFrame(data()["X"], columns=["x0", "x1"])
+        table.assign(y=data()["y"]).to_parquet(path / "part.parquet")
+    return str(path)
+
+
+def tiled() -> str:
+    """A model of it in tiles."""
+    path = folder() / "tiles"
+    if not path.exists():
+        npvi.TiledRegressor(store=path, **_TILED).fit(tables(), "y")
+    return str(path)
+
+
+def _not_begun() -> npvi.TiledRegressor:
+    return npvi.TiledRegressor(store=_new_folder(), **_TILED)
+
+
+def _new_folder() -> str:
+    return tempfile.mkdtemp(dir=folder())
 
 
 @functools.cache
@@ -447,6 +483,11 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "maps.write_map": {"found": lambda: _map(), "path": lambda: str(folder() / "map.csv")},
     "plot.map": {"found": lambda: _map()},
     "fill": {"raster": lambda: _raster(), "model": lambda: small()},
+    "TiledRegressor": {"store": lambda: _new_folder(), **_TILED},
+    "in tiles.fit": {"source": lambda: tables(), "target": "y"},
+    "in tiles.load": {"folder": lambda: tiled()},
+    "in tiles.predict_dist": {"X": _take("X")},
+    "in tiles.predict": {"X": _take("X")},
     "GPRegressor": _CHEAP,
     "GPClassifier": _CHEAP,
     "VaryingNoiseRegressor": {"model": lambda: _learning(), "kernel": lambda: kernels.RBF(0.5), "max_rounds": 1},
@@ -554,6 +595,8 @@ def _use_of(path: str, value: Any) -> Callable[[Any], Any]:
     name = path.rpartition(".")[2]
     if name in ("fixed", "bounded", "positive", "pc", "half_normal"):
         return lambda parameter: _fit_estimator(small(kernel=kernels.RBF(parameter)))
+    if name == "TiledRegressor":
+        return lambda model: model.fit(tables(), "y").predict(data()["X"])
     if name == "fit_points":
         return lambda model: model.predict(pd.DataFrame(data()["X"], columns=["x", "y"]))
     if not isinstance(value, type):

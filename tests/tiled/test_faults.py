@@ -318,3 +318,49 @@ def test_a_strangers_arrays_are_looked_at(model, table, tmp_path, name, change, 
     store.write_json("manifest.json", manifest)
     with pytest.raises(StoreError, match=message):
         npvi.load(store.folder).predict(table[["lon", "lat", "forest"]][:50], exposure=1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learn": np.zeros(0)}, "learn must be"),
+        ({"learn": "grid"}, "learn must be"),
+        ({"tile_rows": pd.DataFrame({"a": [1]})}, "tile_rows must be a whole number"),
+        ({"mean": range(3)}, "mean must be"),
+        ({"nugget": "a"}, "nugget must be"),
+        ({"coefficient_scale": -1.0}, "coefficient_scale must be"),
+        ({"coords": np.array(0.5)}, "coords must be"),
+        ({"verbose": np.ones(2)}, "verbose must be"),
+    ],
+)
+def test_settings_that_are_none(files, tmp_path, settings, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        tiled(tmp_path / "store", **settings).fit(files, **FIT)
+
+
+@pytest.mark.parametrize("number", [np.int8(7), np.float32(0.25), np.array(0.25)], ids=repr)
+def test_numbers_of_any_kind_are_settings(files, tmp_path, number):
+    name = "n_neighbors" if number.dtype.kind == "i" else "nugget"
+    store = tmp_path / "store"
+    plan = tiled(store, **{name: number})._settings()
+    assert json.loads(json.dumps(plan))[name] == number
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model, files: model.fit(files, {"a": 1}), "target must be named by text"),
+        (lambda model, files: model.fit(files, "count", inputs=3), "inputs must be names of columns"),
+        (lambda model, files: model.fit(files, "count", inputs=[3]), "inputs must be named by text"),
+        (lambda model, files: model.fit([], "count"), "source must be the path"),
+        (lambda model, files: npvi.TiledRegressor.load(dict), "folder"),
+    ],
+)
+def test_names_that_are_none(files, tmp_path, call, message):
+    with pytest.raises(TypeError, match=message):
+        call(tiled(tmp_path / "store"), files)
+
+
+def test_rows_beyond_all_distances(model):
+    with pytest.raises(ValueError, match=r"X has values beyond ±1e\+150 in 1 of 1 rows"):
+        model.predict([[1e300, 0.0, 0.0]], exposure=1.0)

@@ -13,7 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from npvi.checks import as_numbers, check_count, check_finite, check_flag, check_jobs, check_number, check_path
+from npvi.checks import (
+    LARGEST,
+    as_numbers,
+    check_choice,
+    check_count,
+    check_finite,
+    check_flag,
+    check_jobs,
+    check_number,
+    check_path,
+    refuse_masked,
+)
 from npvi.config import parameter_config, to_config
 from npvi.estimators import GPRegressor, NamedParts
 from npvi.kernels import Kernel
@@ -46,6 +57,8 @@ _UNPAUSED = 0.75
 #: rows that tell the scales of covariates where nothing is learned
 _AS_GIVEN = 2**14
 _UNITS = ("", "K", "M", "G", "T")
+#: settings that a model in memory has, too
+_OF_MODEL = ("likelihood", "kernel", "nugget", "mean", "learn", "coords", "coefficient_scale", "hyperprior")
 #: extras of likelihoods that tables may have a column for
 _EXTRAS = ("exposure", "trials")
 
@@ -174,12 +187,20 @@ class TiledRegressor(NamedParts, BaseEstimator):
         self
         """
         likelihood = self._checked()
+        _check_name(target, "target")
         extras = {name: column for name, column in zip(_EXTRAS, (exposure, trials)) if column is not None}
-        for name in extras:
+        for name, column in extras.items():
+            _check_name(column, name)
             if name not in likelihood.extras:
                 raise ValueError(f"{name} doesn't go with the {type(likelihood).__name__} likelihood")
         names = [inputs] if isinstance(inputs, str) else inputs
+        if names is not None:
+            if not isinstance(names, list | tuple) or not names:
+                raise TypeError(f"inputs must be names of columns, or None; got {names!r:.60}")
+            for column in names:
+                _check_name(column, "inputs")
         tables = Source.of(source, target, None if names is None else list(names), extras)
+        self._check_settings(likelihood, list(tables.inputs))
         runner = runner_of(self.client, self.n_jobs)
         rows = self._rows_of_tiles(runner)
         columns = list(tables.inputs)
@@ -194,7 +215,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
             rounds=int(self.rounds),
             max_iter=int(self.max_iter),
         )
-        report = progress.print_progress if self.verbose else None
+        report = progress.print_progress if check_flag(self.verbose, "verbose") else None
         with interrupts_remembered(), progress.reporting(report):
             build(Job(Store(self.store)), plan, self._learned, runner)
         return self._open()
@@ -208,6 +229,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         StoreError
             Where it isn't finished, or isn't what it was.
         """
+        check_path(folder, "folder")
         model = cls(store=folder)._open()
         settled = model._job.settled
         parts = {"likelihood": settled.likelihood, "kernel": settled.kernel, "nugget": settled.nugget}
@@ -375,6 +397,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
     def _inputs(self, X: Any) -> NDArray[np.float64]:
         """Rows, with the columns that the model knows."""
         names = list(self._job.source.inputs)
+        refuse_masked(X, "X")
         if hasattr(X, "columns"):
             missing = [name for name in names if name not in X.columns]
             if missing:
@@ -383,7 +406,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         found = as_numbers(X, "X")
         if found.ndim != 2 or found.shape[1] != len(names):
             raise ValueError(f"X must have a column for each of {', '.join(names)}; got shape {found.shape}")
-        check_finite(found, "X")
+        check_finite(found, "X", LARGEST)
         return found
 
     def _checked(self) -> Likelihood:
@@ -394,6 +417,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         if os.path.isfile(self.store):
             raise ValueError(f"store must be a folder; {os.fspath(self.store)} is a file")
         check_jobs(self.n_jobs)
+        check_choice(self.learn, "learn", (True, False))
         check_count(self.rounds, "rounds", 0)
         check_count(self.learn_rows, "learn_rows", 1000)
         needed = _BASE + self.learn_rows * _BYTES
@@ -416,13 +440,11 @@ class TiledRegressor(NamedParts, BaseEstimator):
 
     def _settings(self) -> dict[str, Any]:
         """What defines the model, in JSON's own types."""
-        names = ("likelihood", "kernel", "nugget", "mean", "learn", "coords", "coefficient_scale", "hyperprior")
-        found = {name: _as_json(getattr(self, name)) for name in names}
-        return found | {name: getattr(self, name) for name in ("n_neighbors", "random_state")}
+        return {name: _as_json(getattr(self, name)) for name in (*_OF_MODEL, "n_neighbors", "random_state")}
 
     def _rows_of_tiles(self, runner: Runner) -> int:
         """Rows of a tile, as many as there is memory for."""
-        if self.tile_rows != "auto":
+        if not isinstance(self.tile_rows, str) or self.tile_rows != "auto":
             return check_count(self.tile_rows, "tile_rows", 100)
         # on a cluster every worker has the memory, for as many tasks as it has threads
         sharing = runner.width if not isinstance(runner, OnDask) else max(runner.client.nthreads().values(), default=1)
@@ -443,18 +465,27 @@ class TiledRegressor(NamedParts, BaseEstimator):
 
         source = Source.from_dict(plan["source"])
         X, y, row = source.split(rows)
-        names = ("likelihood", "kernel", "nugget", "mean", "learn", "coords", "coefficient_scale", "hyperprior")
-        settings = {name: getattr(self, name) for name in names}
-        model = GPRegressor(
+        model = self._as_one(min(int(self.n_neighbors), max(1, len(rows) - 1)))
+        model.fit(pd.DataFrame(X, columns=list(source.inputs)), y, **row)
+        return Settled.of(model.fitted_, int(self.n_neighbors))
+
+    def _as_one(self, neighbors: int) -> GPRegressor:
+        """The same model in memory."""
+        settings = {name: getattr(self, name) for name in _OF_MODEL}
+        return GPRegressor(
             **settings,
-            n_neighbors=min(int(self.n_neighbors), max(1, len(rows) - 1)),
+            n_neighbors=neighbors,
             order="nested",
             hyper="plug-in",
             random_state=self.random_state,
             n_jobs=1,
         )
-        model.fit(pd.DataFrame(X, columns=list(source.inputs)), y, **row)
-        return Settled.of(model.fitted_, int(self.n_neighbors))
+
+    def _check_settings(self, likelihood: Likelihood, columns: list[str]) -> None:
+        """Raise ValueError where a setting isn't one of a model in memory, before tables are read."""
+        model = self._as_one(int(self.n_neighbors))
+        model.feature_names_in_ = np.array(columns, dtype=object)
+        model._spec(likelihood, len(columns))
 
     @cached_property
     def _sklearn_output_config(self) -> dict[str, str]:
@@ -495,9 +526,17 @@ def _as_json(value: Any) -> Any:
         return parameter_config(value)
     if isinstance(value, Parametrised):
         return to_config(value)
-    if isinstance(value, np.ndarray | tuple):
-        return list(value)
+    if isinstance(value, list | tuple | range):
+        return [_as_json(one) for one in value]
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy, JAX and pandas
+        return value.tolist()
     return value
+
+
+def _check_name(value: Any, name: str) -> None:
+    """Raise TypeError unless it names a column."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be named by text, the column of the tables; got {value!r:.60}")
 
 
 def _columns(coords: Any, names: list[str]) -> list[int]:

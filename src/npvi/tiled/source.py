@@ -184,7 +184,8 @@ class Source:
 def _paths(given: Any) -> list[str]:
     """Of all files, sorted."""
     several = [given] if isinstance(given, str | os.PathLike) else given
-    if not isinstance(several, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in several):
+    paths = isinstance(several, list | tuple) and all(isinstance(one, str | os.PathLike) for one in several)
+    if not paths or not several:
         raise TypeError(
             f"source must be the path of a Parquet file, a folder of such, a pattern such as 'survey/*.parquet', or "
             f"several of these; got {type(given).__name__}. Tables in memory are for GPRegressor"

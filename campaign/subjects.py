@@ -57,7 +57,7 @@ LEFT_OUT = {
             "geometry_columns",
         ),
         *("is_geo_frame", "is_geographic", "is_xarray", "label_names", "place_names", "read_raster", "surfaces"),
-        *("Inputs", "are_degrees", "axis_unit", "borders", "inputs_of", "training_inputs", "with_medians"),
+        *("Inputs", "are_degrees", "as_label", "axis_unit", "borders", "inputs_of", "training_inputs", "with_medians"),
     ),
     # originals of data sets, of gigabytes that nobody has twice
     "originals": (

@@ -104,7 +104,7 @@ def test_no_posterior_that_predicts_infinity(X):
 @pytest.mark.parametrize("likelihood", ["zero_inflated_negative_binomial", "negative_binomial"])
 @pytest.mark.parametrize("count", [5.0, 1e6])
 def test_one_count_among_zeros(X, likelihood, count):
-    """Dispersion and inflation say that next to nothing is known of the mean; it is finite, and far ones are said."""
+    """Dispersion and inflation say that next to nothing is known of the mean; it is finite."""
     y = count * (np.arange(40) == 3)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -112,8 +112,6 @@ def test_one_count_among_zeros(X, likelihood, count):
     dist = model.predict_dist(X[40:60])
     assert np.isfinite([dist.mean, dist.std]).all()
     assert np.all(dist.quantile(0.5) <= count)
-    far = model.predict(X[:40]).sum() > 15.0 * count
-    assert not far or any("the model expects a sum of" in str(warning.message) for warning in said)
     assert all(warning.category is UserWarning for warning in said)
 
 

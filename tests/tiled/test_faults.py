@@ -279,6 +279,7 @@ def test_a_run_that_was_stopped_while_it_tidied_up_is_tidied_up_after(copied, mo
         ),
         ("model.json", lambda about: about["model"]["mean"]["coords"].append(7), "are not all of its"),
         ("plan.json", lambda about: about.pop("source"), r"plan\.json can't be used: it has no 'source'"),
+        ("manifest.json", lambda about: about["files"].update(layout={}), "its files must have sizes"),
         ("manifest.json", lambda about: about.update(rows_of_tiles=[3]), "its rows_of_tiles are not those"),
         ("manifest.json", lambda about: about["trend"].update(coefficients=[]), "its trend isn't that"),
     ],

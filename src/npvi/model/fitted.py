@@ -27,9 +27,8 @@ Vector = NDArray[np.float64]
 
 #: rows that are all 1, from which on they may be a point pattern
 _PATTERN = 10
-#: how far off the expected sum may be: relative to what was seen, and in standard errors; and relative to what was seen
-#: where the error is so large that nothing is known
-_SHARE, _ERRORS, _TIMES = 0.15, 4.0, 10.0
+#: how far off the expected sum may be: relative to what was seen, and in standard errors
+_SHARE, _ERRORS = 0.15, 4.0
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,7 @@ def warn_about_presences(data: Data) -> None:
 
 
 def warn_about_sums(fitted: Fitted, labels: Any = None) -> None:
-    """Warn where the expected sum is off by more than 15 %, and by more than 4 standard errors or by all bounds."""
+    """Warn where the expected sum is off by more than 15 %, and by more than 4 standard errors."""
     info = fitted.info
     # from some of the responses, as long as they are small, nothing follows for those that were seen
     censored = np.any(fitted.data.row.get("censored", 0.0) != 0.0)
@@ -253,7 +252,7 @@ def warn_about_sums(fitted: Fitted, labels: Any = None) -> None:
     seen, expected, error = (np.atleast_1d(info[name]) for name in ("sum_seen", "sum_expected", "sum_error"))
     off = np.abs(expected - seen)
     with np.errstate(invalid="ignore"):
-        wrong = (off > _SHARE * np.abs(seen)) & ((off > _ERRORS * error) | ((seen > 0.0) & (off > _TIMES * seen)))
+        wrong = (off > _SHARE * np.abs(seen)) & (off > _ERRORS * error)
     if not wrong.any():
         return
     worst = int(np.argmax(np.where(wrong, off, -1.0)))

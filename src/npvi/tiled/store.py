@@ -158,7 +158,10 @@ class Store:
                 f"{self.folder} was written in format {content.get('format')}, and this npvi reads format {_VERSION}: "
                 "fit it again into another folder, or use that version"
             )
-        for name, size in content["files"].items():
+        files = content.get("files")
+        if not isinstance(files, dict) or not all(type(size) is int for size in files.values()):
+            raise StoreError(f"{self.folder / MANIFEST} can't be used: its files must have sizes")
+        for name, size in files.items():
             path = self.path(name)
             if not path.exists():
                 raise StoreError(

@@ -5,7 +5,7 @@
 300 rows each, Poisson and Gaussian in turn: a constant, two linear effects, a smooth effect, 15 levels, and a surface
 at 100 places. Intervals of 90 % for the standard deviation of levels (by default settings, integrated), for
 coefficients and for the smooth at 50 values. Then effects that are straight, or curved, fitted by `Linear` and by
-`Smooth`: error of the effect at 50 values, root mean square.
+`Smooth`: error of the effect at 50 values, root mean square, and the log score of 300 more rows.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ _CURVES = {
 }
 
 
-def simulate(likelihood: str, seed: int, curve: str = "curved") -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+def simulate(
+    likelihood: str, seed: int, curve: str = "curved", rows: int = _ROWS
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """A table, its responses, and the true effect at `_AT`."""
     rng = np.random.default_rng(seed)
     place = rng.uniform(size=(_PLACES, 2))
     K = matrix(Matern32(0.2, 0.36), place) + 1e-8 * np.eye(_PLACES)
-    at, level, x = rng.integers(_PLACES, size=_ROWS), rng.integers(_LEVELS, size=_ROWS), rng.uniform(size=_ROWS)
-    a, b = rng.standard_normal((2, _ROWS))
+    at, level, x = rng.integers(_PLACES, size=rows), rng.integers(_LEVELS, size=rows), rng.uniform(size=rows)
+    a, b = rng.standard_normal((2, rows))
     f = _CURVES[curve](x)
     eta = 1.0 + 0.3 * a - 0.2 * b + f - f.mean()
     eta += (_SD * rng.standard_normal(_LEVELS))[level] + (np.linalg.cholesky(K) @ rng.standard_normal(_PLACES))[at]
-    y = rng.poisson(np.exp(eta)).astype(float) if likelihood == "poisson" else eta + 0.7 * rng.standard_normal(_ROWS)
+    y = rng.poisson(np.exp(eta)).astype(float) if likelihood == "poisson" else eta + 0.7 * rng.standard_normal(rows)
     table = pd.DataFrame({"east": place[at, 0], "north": place[at, 1], "level": level, "x": x, "a": a, "b": b})
     return table, y, _CURVES[curve](_AT) - f.mean()
 
@@ -101,15 +103,21 @@ def _costs(simulations: int) -> None:
     rows = []
     for curve in _CURVES:
         errors: dict[str, list[float]] = {"Linear": [], "Smooth": []}
+        scores: dict[str, list[float]] = {"Linear": [], "Smooth": []}
         for seed in range(simulations):
-            table, y, truth = simulate("poisson", seed, curve)
+            every, counts, truth = simulate("poisson", seed, curve, 2 * _ROWS)
+            table, y = every[:_ROWS], counts[:_ROWS]
             for name, effect in (("Linear", npvi.Linear("x")), ("Smooth", npvi.Smooth("x"))):
                 model = fitted("poisson", table, y, effect)
                 new = table.iloc[[0] * len(_AT)].assign(x=_AT)
                 eta = model.predict_dist(new).latent_mean
                 errors[name].append(float(np.sqrt(np.mean((eta - eta.mean() - truth + truth.mean()) ** 2))))
-        rows.append((curve, *(float(np.mean(errors[name])) for name in ("Linear", "Smooth"))))
-    show(f"Error of an effect, mean of {simulations} data sets", ("effect", "Linear", "Smooth"), rows)
+                scores[name].append(float(model.predict_dist(every[_ROWS:]).log_prob(counts[_ROWS:]).mean()))
+        gain = np.subtract(scores["Smooth"], scores["Linear"])
+        error = gain.std(ddof=1) / np.sqrt(len(gain))
+        rows.append((curve, *(float(np.mean(errors[name])) for name in errors), float(gain.mean()), float(error)))
+    header = ("effect", "Linear", "Smooth", "log score of new rows gained by Smooth", "s.e.")
+    show(f"Error of an effect, mean of {simulations} data sets", header, rows)
 
 
 def main() -> None:

@@ -475,9 +475,31 @@ def test_links_by_name():
     assert found["exp"].link == "exp"
     rates = t["count"] / t["hours"]
     assert found["softplus"].knee == pytest.approx(t["count"].sum() / t["hours"][t["count"] > 0].sum())
-    assert found["softplus"].knee < found[None].knee <= rates.max()
+    assert found["softplus"].knee < found[None].knee <= 2.0 * rates.max()
     with pytest.raises(ValueError, match="link"):
         npvi.GPRegressor("poisson", formula=formula, link="log").fit(t)
+
+
+@pytest.mark.parametrize("truth", ["multiplied", "added"])
+def test_data_choose_a_link_where_they_tell(truth):
+    rng = np.random.default_rng(0)
+    t = pd.DataFrame(dict(zip("xyz", rng.uniform(size=(3, 400)))))
+    t["who"] = rng.integers(20, size=400)
+    eta = 2.0 + 1.2 * np.sin(6.0 * t["x"]) + 2.0 * t["z"] + 0.5 * rng.standard_normal(20)[t["who"]]
+    t["count"] = rng.poisson(np.exp(eta) if truth == "multiplied" else 10.0 * np.logaddexp(0.0, eta - 1.5))
+    model = npvi.GPRegressor("poisson", formula="count ~ z + (1|who) + gp(x, y)", hyper="plug-in").fit(t)
+    link = model.fit_info_["link"]
+    assert link["taken"] == (truth == "added")
+    assert abs(link["gain"]) > 3.0
+    assert (model.likelihood_.knee < t["count"].max()) == link["taken"]
+
+
+def test_many_rows_choose_a_link_by_some(monkeypatch):
+    from npvi.model import summed
+
+    monkeypatch.setattr(summed, "_TELLING", 100)
+    model = npvi.GPRegressor("poisson", formula=FORMULA, hyper="plug-in").fit(survey(250))
+    assert model.fit_info_["link"]["rows"] == 100
 
 
 def test_what_is_for_one_surface_says_so():

@@ -105,8 +105,10 @@ class GPRegressor(MapsNumbers, WithTerms):
         The same as a text: ``"count ~ forest + s(depth) + (1|observer) + gp(lon, lat) + offset(log(hours))"``.
     link : str or None
         With `terms` or a `formula`, the link of a likelihood that is only named. Unless given, that of counts is exp as
-        far as rates were seen and a straight line beyond (softplus with its knee there), so that means far from all
-        data stay within reason; "exp" is exp all the way, "softplus" has its knee at a typical count.
+        far as rates were seen and a straight line beyond (softplus with its knee at twice the largest), so that means
+        far from all data stay within reason; where the data say clearly, by 3 nats of the bound, that effects add up
+        from a typical count on, the knee is there (``fit_info_["link"]``). "exp" is exp all the way, "softplus" has its
+        knee at a typical count.
 
     Attributes
     ----------

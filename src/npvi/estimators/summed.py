@@ -127,15 +127,16 @@ class WithTerms(PredictsNumbers, BaseGP):
         likelihood = self._summed_likelihood(y)
         data = _data(likelihood, y, row, weights)
         table = table[columns_of(terms, table)]
+        rival = None
         if isinstance(self.likelihood, str):
-            likelihood = self._from_data(terms, likelihood, table, data)
+            likelihood, rival = self._from_data(terms, likelihood, table, data)
             data = replace(data, likelihood=likelihood)
         spec = TermsSpec(
             terms, likelihood, self.learn is not False, self.coefficient_scale, self.hyperprior, self.hyper
         )
         report = progress.print_progress if self.verbose else None
         with threads(self.n_jobs), progress.reporting(report):
-            self.fitted_ = fit_terms(spec, table, data)
+            self.fitted_ = fit_terms(spec, table, data, rival=rival)
         self.feature_names_in_ = np.array(table.columns, dtype=object)
         self.n_features_in_ = len(table.columns)
 
@@ -174,21 +175,24 @@ class WithTerms(PredictsNumbers, BaseGP):
 
     def _from_data(
         self, terms: tuple[Term, ...], likelihood: Likelihood, table: pd.DataFrame, data: Data
-    ) -> Likelihood:
-        """A likelihood that is only named, with numbers that the data suggest.
+    ) -> tuple[Likelihood, Likelihood | None]:
+        """A likelihood that is only named, with numbers that the data suggest; and one with another link, if they are
+        to choose.
 
         Where nothing is said of the link, counts have one that is exp as far as rates were seen, as published models
-        have it, and a straight line beyond: with exp all the way, means far from data are made by what is hardly
-        possible.
+        have it, and a straight line from twice these on: with exp all the way, means far from data are made by what is
+        hardly possible. Where the data say clearly that effects add up from a typical count on, they do.
         """
         row = TermsSpec(terms, likelihood).exposed(data.row, table)
         seen = data.y > 0.0 if data.weight is None else (data.y > 0.0) & (data.weight > 0.0)
         likelihood = likelihood.replace(**likelihood.initial_parameters(data.y, **row))
         if isinstance(likelihood, Rates) and likelihood.link == "softplus":
-            knee = largest_count if self.link is None else typical_count
-            exposure = np.broadcast_to(row.get("exposure", 1.0), data.y.shape)
-            likelihood = likelihood.replace(knee=knee(data.y[seen], exposure[seen]))
-        return likelihood
+            counts, exposure = data.y[seen], np.broadcast_to(row.get("exposure", 1.0), data.y.shape)[seen]
+            typical = likelihood.replace(knee=typical_count(counts, exposure))
+            if self.link is not None:
+                return typical, None
+            return likelihood.replace(knee=2.0 * largest_count(counts, exposure)), typical if len(counts) else None
+        return likelihood, None
 
     @property
     def _row_of_fit(self) -> tuple[str, ...]:

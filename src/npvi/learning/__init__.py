@@ -7,7 +7,7 @@ from npvi.learning.parts import GroupModel, Held, LearnedParts, PartModel, Parts
 from npvi.learning.space import SearchSpace, learnable, unwrapped
 from npvi.learning.standard_errors import TWO_SIDED, parameter_table, with_smoothness
 from npvi.learning.start import in_units_of_data, limits, starting_model
-from npvi.learning.table import Table
+from npvi.learning.table import Table, telling_rows
 
 __all__ = [
     "TWO_SIDED",
@@ -33,6 +33,7 @@ __all__ = [
     "parameter_table",
     "seen_by",
     "starting_model",
+    "telling_rows",
     "unwrapped",
     "with_smoothness",
     "with_values",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,16 @@ from numpy.typing import NDArray
 from npvi.checks import rows_text
 from npvi.components import Parts, PartsPrediction, Seen
 from npvi.inference import AllOfParts, Data, PartsPosterior, without_own
-from npvi.learning import LearnedParts, PartsObjective, SearchSpace, integrate, learn_parts, unwrapped, with_values
+from npvi.learning import (
+    LearnedParts,
+    PartsObjective,
+    SearchSpace,
+    integrate,
+    learn_parts,
+    telling_rows,
+    unwrapped,
+    with_values,
+)
 from npvi.likelihoods import Likelihood, Rates, conditional_moments
 from npvi.model.fitted import Hyper, sums_of, warn_about_presences
 from npvi.model.hyper import learned_table
@@ -57,6 +67,8 @@ _STEP = 0.05
 #: variance of a predictor from which on means of exp η say little; and growth of the logarithm of a mean from η = 10 to
 #: 20 that counts as exponential
 _UNSURE, _STEEP = 9.0, 8.0
+#: rows that choose a link, half of those from which on not all are asked, and nats that it must be better by
+_TELLING, _CLEARLY = 4096, 3.0
 #: rows of a prediction that are handled at a time
 _TOGETHER = 2**16
 
@@ -201,7 +213,9 @@ class FittedTerms:
         return without_own(self.data, *given)
 
 
-def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None = None) -> FittedTerms:
+def fit_terms(
+    spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None = None, rival: Likelihood | None = None
+) -> FittedTerms:
     """The model with its numbers, learned or given, and its posterior.
 
     Parameters
@@ -210,6 +224,7 @@ def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
     table : columns that the terms use.
     data : the responses, with the likelihood that learning starts from.
     rows : how many rows say what knots and units are, if others came later.
+    rival : the likelihood with another link, which is taken where the bound says clearly that it is better.
 
     Examples
     --------
@@ -223,15 +238,17 @@ def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
     (9.3, 1.0)
     """
     warn_about_presences(data)
+    chosen: dict[str, Any] = {}
+    if rival is not None and spec.learn:
+        spec, chosen = _linked(spec, rival, table, data)
+        data = replace(data, likelihood=spec.likelihood)
     data = replace(data, row=spec.exposed(data.row, table))
     design = _designed(spec, table, data, rows)
     if spec.learn:
-        learned = learn_parts(
-            design.parts, data, design.offset, same=design.same, report=lambda **of: progress.report("learn", **of)
-        )
+        learned = _learned(design, data)
         objective, values, names = learned.objective, learned.values, learned.names
         space: SearchSpace | None = _at(objective, values)
-        info = _learning_info(learned)
+        info = _learning_info(learned) | chosen
         fit, data = learned.fit, learned.data
     else:
         objective = PartsObjective(design.parts, data, design.offset, same=design.same)
@@ -249,6 +266,34 @@ def fit_terms(spec: TermsSpec, table: pd.DataFrame, data: Data, rows: int | None
             "heavier tails, or fewer terms"
         )
     return _settled(fitted, objective) if spec.learn else fitted
+
+
+def _learned(design: Design, data: Data, some: NDArray[np.int64] | None = None) -> LearnedParts:
+    """What all rows say, or some of them."""
+    parts: list[Any] = list(design.parts)
+    offset = design.offset
+    if some is not None:
+        parts, data = [part.of_rows(some) for part in parts], data.take(some)
+        offset = None if offset is None else offset[some]
+    return learn_parts(parts, data, offset, same=design.same, report=lambda **of: progress.report("learn", **of))
+
+
+def _linked(spec: TermsSpec, rival: Likelihood, table: pd.DataFrame, data: Data) -> tuple[TermsSpec, dict[str, Any]]:
+    """The same model, or that with the link of a rival where its bound is clearly the larger one; by some of the rows,
+    where there are many."""
+    bounds, some = [], None
+    for likelihood in (spec.likelihood, rival):
+        one = replace(spec, likelihood=likelihood)
+        linked = replace(data, likelihood=likelihood, row=one.exposed(data.row, table))
+        with warnings.catch_warnings():  # what there is to say is said of the one that is taken
+            warnings.simplefilter("ignore")
+            design = _designed(one, table, linked)
+        if len(table) > 2 * _TELLING and some is None:
+            some = telling_rows([part.alike for part in design.parts], len(table), _TELLING)
+        bounds.append(_learned(design, linked, some).fit.elbo)
+    gain = bounds[1] - bounds[0]
+    found = {"gain": gain, "taken": bool(gain > _CLEARLY), "rows": len(table) if some is None else len(some)}
+    return (replace(spec, likelihood=rival) if gain > _CLEARLY else spec), {"link": found}
 
 
 def restored(

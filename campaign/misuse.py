@@ -32,6 +32,7 @@ _WORDS = {
     "likelihood": ("family", "log_prob"),  # a function is taken for log p(y | f)
     "path": ("file", "folder", "cannot write", "embedded null byte"),
     "estimator": ("model",),
+    "test_row": ("takes no",),
     "target": ("column",),
     "inputs": ("column",),
     "folder": ("path", "file", "not a tiled model"),

@@ -587,6 +587,8 @@ def _same(result: Any) -> Any:
 
         plt.close(result.figure)
         return None
+    if isinstance(result, list) and result and hasattr(result[0], "figure"):
+        return _same(result[0])
     return result.predict(data()["X"]) if hasattr(result, "posterior_") else result
 
 

@@ -73,6 +73,8 @@ def fit_points(
     size = np.sqrt(area / _CELLS) if cell is None else check_number(cell, "cell", SCALE)
     # up to rounding, so that a side of 1000 has 100 cells of 10
     across, down = (max(1, int(np.ceil(span / size - 1e-9))) for span in (right - left, top - bottom))
+    if across * down == 1:
+        raise ValueError(f"cell={size:g} makes one cell of it all, which says nothing of places: take a smaller one")
     if across * down > _MOST:
         raise ValueError(f"cell={size:g} makes {across * down:,} cells, more than {_MOST:,}: take a larger one")
     inside = _inside(xy, shape, (left, bottom, right, top))

@@ -29,7 +29,7 @@ _STRONG = 0.2
 #: directions at most: pairs of them are unknowns
 _MOST = 3
 #: how far log S may move in half a step, steps at most, and which shares of one are tried
-_LONGEST, _STEPS = 1.0, 50
+_LONGEST, _STEPS = 1.0, 20
 _SHARES = (1.0, 0.5, 0.2, 0.05, 0.01)
 #: derivatives beyond which they say no more than that S is too wide
 _FAR = 1e10

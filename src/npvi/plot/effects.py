@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from npvi.checks import Kind, check_number
 from npvi.maps.drawing import verbatim
 from npvi.plot.style import ALERT, INK, SOFT, axes_for, tidy
 
@@ -46,6 +47,7 @@ def terms(model: Any, parts: Any = None, level: float = 0.9, ax: Any = None) -> 
     """
     if not hasattr(getattr(model, "fitted_", None), "design"):
         raise ValueError("model must be a GPRegressor that was fitted with terms= or formula=")
+    level = check_number(level, "level", Kind("between 0 and 1", lambda one: 0.0 < one < 1.0))
     chosen = None if parts is None else model._chosen(parts, "parts")
     drawn = [part for part in model.fitted_.parts if _kind(part) and (chosen is None or part.name in chosen)]
     if not drawn:

@@ -33,6 +33,9 @@ _GOLDEN = 0.6180339887498949
 #: the last step, in standard deviations: root mean square and largest
 _CERTIFIED = (0.002, 0.02)
 
+#: what a tile writes down of each round
+_STATE = ("state", "residual", "mean")
+
 Learn = Callable[[NDArray[np.float64], dict[str, Any]], Settled]
 
 
@@ -216,21 +219,23 @@ def _fit(stages: _Stages) -> None:
     """Fit all tiles, then go round until they agree."""
     job, store = stages.job, stages.job.store
     stages.tiles("fit", fitting.fit_tile, "fit")
-    if not store.has("touching"):
-        touching = np.zeros((job.tiling.count, job.tiling.count), dtype=bool)
-        for t in _tiles(job):
-            touching[t, store.read(job.tile(t, "fit")).get("touched", [])] = True
-        np.fill_diagonal(touching, False)
-        store.write("touching", by=touching)
+    if not store.has("lenders"):
+        lent = [store.read(job.tile(t, "fit")).get("lent", np.zeros((0, 3), np.int64)) for t in _tiles(job)]
+        of = np.repeat(np.arange(len(lent)), [len(one) for one in lent])
+        to, start, stop = np.concatenate(lent).T
+        rows = np.array([one[-1, 2] if len(one) else 0 for one in lent], np.int64)[of]
+        store.write("lenders", of=of, to=to, start=start, stop=stop, rows=rows)
+    stages.tiles("link", fitting.link, "links")
+    for t in _tiles(job):
+        store.remove(job.tile(t, "edges"))
     if not store.has("rounds/ended"):
         _rounds(stages)
 
 
 def _rounds(stages: _Stages) -> None:
     job, store = stages.job, stages.job.store
-    stages.tiles("multiply", fitting.hand_over, "product-00", 0)
-    stages.tiles("add", fitting.take_over, "sums-00", 0)
-    begun = [one for one in stages.sums("sums-00") if one]
+    stages.tiles("multiply", fitting.multiply, "product-00", 0)
+    begun = [one for one in stages.sums("product-00") if one]
     size = len(job.settled.part.names)
     HPH, information = (_added([one[name] for one in begun], (size, size)) for name in ("HPH", "information"))
     HPf = _added([one["HPf"] for one in begun], (size,))
@@ -270,9 +275,8 @@ def _round(
     now = mean_of @ (HPd + taken @ moved)
     if not store.has(f"rounds/solved-{step:02d}"):
         store.write(f"rounds/solved-{step:02d}", {"moved": moved.tolist(), "coefficients": now.tolist()})
-    stages.tiles("multiply", fitting.hand_over, f"product-{step:02d}", step)
-    stages.tiles("add", fitting.take_over, f"sums-{step:02d}", step)
-    sums = [one for one in stages.sums(f"sums-{step:02d}") if one]
+    stages.tiles("multiply", fitting.multiply, f"product-{step:02d}", step)
+    sums = [one for one in stages.sums(f"product-{step:02d}") if one]
     qq, qr, qp, pp, pr = (sum(one[name] for one in sums) for name in ("qq", "qr", "qp", "pp", "pr"))
     share = qp / pp if pp > 0.0 else 0.0
     square = qq - share * qp
@@ -323,9 +327,8 @@ def _forget(stages: _Stages, step: int) -> None:
     """Remove what rounds before this one have left."""
     store = stages.job.store
     for t in _tiles(stages.job):
-        for name in (f"step-{step:02d}", f"product-{step:02d}", f"sums-{step:02d}", f"state-{step - 1:02d}"):
-            if step > 1 or not name.startswith("state"):
-                store.path(stages.job.tile(t, name)).unlink(missing_ok=True)
+        for name in (f"step-{step:02d}", f"product-{step:02d}", *(f"{one}-{step - 1:02d}" for one in _STATE)):
+            store.remove(stages.job.tile(t, name))
 
 
 def _finish(stages: _Stages) -> None:
@@ -370,10 +373,10 @@ def _clean(job: Job) -> None:
     """Remove what a finished model doesn't need."""
     store = job.store
     for t in _tiles(job):
-        for path in store.path(job.tile(t, "rows")).parent.glob("*.npvi"):
+        for path in store.path(job.tile(t, "rows")).parent.iterdir():
             if path.stem not in ("rows", "posterior"):
                 path.unlink()
-    for name in ("rounds", "touching", "levels"):
+    for name in ("rounds", "lenders", "levels"):
         store.remove(name)
 
 

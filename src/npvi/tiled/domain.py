@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from npvi.inference import Data
 from npvi.priors import NNGP
 from npvi.tiled.job import Job
 
-__all__ = ["Domain", "build", "open_domain"]
+__all__ = ["Domain", "build", "keep", "open_domain", "sparse_rows"]
 
 #: what is written down of a domain, beside its graph
 _KEPT = ("rows", "keys", "owner", "number", "inner")
@@ -52,11 +51,6 @@ class Domain:
         return found[np.argsort(self.number[found])]
 
     @cached_property
-    def owners(self) -> list[int]:
-        """The tiles that rows belong to, the tile itself among them."""
-        return [int(t) for t in np.unique(self.owner)]
-
-    @cached_property
     def data(self) -> Data:
         """Responses, and what there is per row."""
         _, y, row = self.job.source.split(self.rows)
@@ -84,38 +78,23 @@ class Domain:
         """The prior and its mean."""
         return self.job.settled.model.stack(self.prior, self.basis)
 
-    @cached_property
-    def own_root(self) -> csr_array:
-        """The tile's own rows of T = D^{−½}(I − B), in all columns: what they contribute to the precision TᵀT. It is
-        kept, once it was made."""
-        name, shape = self.job.tile(self.tile, "root"), (len(self.own), len(self.rows))
-        if self.job.store.has(name):
-            found = self.job.store.read(name)
-            return csr_array((found["values"], found["columns"], found["pointer"]), shape=shape)
+    def own_edges(self) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """The tile's own rows of T = D^{−½}(I − B), by their number: what they contribute to the precision TᵀT. Values
+        and positions, the row's own last, shape (rows, K + 1); −1 where there are fewer parents."""
         root, own = self.prior.root, self.own
-        parents = self.graph.parents[own]
-        there = parents >= 0
-        counts = 1 + there.sum(axis=1)
-        columns = np.column_stack([parents, own])
-        values = np.column_stack([root.edges[own], root.diagonal[own]])
-        kept = np.column_stack([there, np.ones(len(own), dtype=bool)])
-        pointer = np.concatenate([[0], np.cumsum(counts)])
-        made = {"values": values[kept], "columns": columns[kept].astype(np.int32), "pointer": pointer.astype(np.int32)}
-        self.job.store.write(name, **made)
-        return csr_array((made["values"], made["columns"], made["pointer"]), shape=shape)
+        positions = np.column_stack([self.graph.parents[own], own]).astype(np.int32)
+        return np.column_stack([root.edges[own], root.diagonal[own]]), positions
 
-    def gathered(self, name: str, *fields: str) -> list[NDArray[np.float64]]:
-        """Arrays of all rows, from what the tiles they belong to have in a file of this name."""
-        found: list[Any] = [None] * len(fields)
-        for owner in self.owners:
-            mine = self.owner == owner
-            arrays = self.job.store.read(self.job.tile(owner, name))
-            for k, field in enumerate(fields):
-                values = arrays[field]
-                if found[k] is None:
-                    found[k] = np.empty((len(self.rows), *values.shape[1:]))
-                found[k][mine] = values[self.number[mine]]
-        return found
+    def gathered(self, name: str) -> NDArray[np.float64]:
+        """Vectors of this name, of all rows."""
+        return self.job.gathered(name, self.owner, self.number)
+
+
+def sparse_rows(values: NDArray[np.float64], columns: NDArray[np.integer], width: int) -> csr_array:
+    """A matrix from values and columns of each row, where −1 is none."""
+    there = columns >= 0
+    pointer = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return csr_array((values[there], columns[there], pointer), shape=(len(values), width))
 
 
 def build(job: Job, tile: int) -> Domain | None:

@@ -7,8 +7,8 @@ tile finds the Newton step d of what it sees with its outermost rows held (a res
 coefficients are moved together by what all of them say, and the length of the step is that which leaves least of
 the residual, measured in standard deviations; each step is made to have no part in that of the step before.
 
-Products with P̃ are sums over tiles: every row of T in P = TᵀT belongs to one tile, which passes on to others what its
-row adds to theirs. All sums are taken in the order of the tiles, so that it doesn't matter who worked when.
+For products with P = TᵀT at its own rows a tile has all rows of T that these are in, its own and some of its
+neighbours' (`link`). All sums are taken in the order of the tiles, so that it doesn't matter who worked when.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from npvi.components import ProcessPrecision, Trend
 from npvi.inference import AllCovariances, Data, fit_posterior
 from npvi.linalg import Noise
 from npvi.model import Fitted
-from npvi.tiled.domain import build, keep, open_domain
+from npvi.tiled.domain import build, keep, open_domain, sparse_rows
 from npvi.tiled.job import Job, job_at
 from npvi.tiled.sense import blaming, check_posterior
 from npvi.tiled.store import StoreError
 
-__all__ = ["complete", "fit_tile", "fitted_tile", "hand_over", "move", "solve", "start", "take_over"]
+__all__ = ["complete", "fit_tile", "fitted_tile", "link", "move", "multiply", "solve", "start"]
 
 Vector = NDArray[np.float64]
 
@@ -35,6 +36,8 @@ Vector = NDArray[np.float64]
 _TOLERANCE, _SOLVED = 1e-7, 1e-2
 #: how much more a row is held that stays than its own equation holds it
 _HELD = 1e6
+#: what a tile without rows has left
+_NOTHING = {"squares": 0.0, "largest": 0.0}
 
 
 def fit_tile(folder: str, tile: int) -> None:
@@ -48,111 +51,161 @@ def fit_tile(folder: str, tile: int) -> None:
     fit = fit_posterior(family, domain.data, domain.stack, None, _TOLERANCE, int(job.plan["max_iter"]))
     fit = fit.unless_interrupted()
     trend, own = fit.trend, domain.own
-    # Y: by how much f − Hβ falls when β rises
-    follows = -trend.sensitivity
-    root = domain.own_root
-    information = (root @ domain.basis).T @ (root @ follows)
+    vectors = {
+        "mean": fit.posterior.mean[own],
+        "variance": fit.variance[own],
+        "basis": domain.basis[own],
+        # Z: by how much f rises with β
+        "along": (domain.basis + trend.sensitivity)[own],
+    }
+    for name, values in vectors.items():
+        job.store.write_vectors(job.tile(tile, name), values)
     keep(domain)
+    edges, positions = domain.own_edges()
+    root = sparse_rows(edges, positions, len(domain.rows))
+    # Y: by how much f − Hβ falls when β rises
+    information = (root @ domain.basis).T @ (root @ -trend.sensitivity)
+    known = positions >= 0
+    owner = np.where(known, domain.owner[positions], -1).astype(np.int32)
+    number = np.where(known, domain.number[positions], -1).astype(np.int32)
+    lent = _lend(job, tile, edges, owner, number)
     about = {
         "converged": bool(fit.info["converged"]),
         "iterations": int(fit.info["n_iter"]),
         "seen": len(domain.rows),
         "variance_error": float(fit.info.get("variance_error", 0.0)),
     }
-    job.store.write(
-        job.tile(tile, "fit"),
-        about,
-        mean=fit.posterior.mean[own],
-        variance=fit.variance[own],
-        along=(domain.basis + trend.sensitivity)[own],
-        sensitivity=trend.sensitivity,
-        information=information,
-        touched=np.array(domain.owners, np.int64),
-    )
+    job.store.write(job.tile(tile, "edges"), edges=edges, owner=owner, number=number)
+    job.store.write(job.tile(tile, "fit"), about, sensitivity=trend.sensitivity, information=information, lent=lent)
 
 
-def hand_over(folder: str, tile: int, step: int) -> None:
-    """What the tile's own rows of T add to products with P: its own part, and what it passes on to others.
+def _lend(
+    job: Job, tile: int, edges: NDArray[np.float64], owner: NDArray[np.int32], number: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Write down the tile's rows of T that rows of others are in, once for each of these: which has what, (tiles, 3)
+    with the first row and the one after the last."""
+    lent, pieces, at = [], [np.empty((0, 3 * edges.shape[1]))], 0
+    for other in np.unique(owner).tolist():
+        if other not in (-1, tile):
+            rows = np.flatnonzero((owner == other).any(axis=1))
+            pieces.append(np.column_stack([edges[rows], owner[rows], number[rows]]))
+            lent.append([other, at, at + len(rows)])
+            at += len(rows)
+    job.store.write_vectors(job.tile(tile, "lent"), np.concatenate(pieces))
+    return np.array(lent, np.int64).reshape(-1, 3)
 
-    In step 0 the product is that of the mean, and of H; then that of the step that the tiles have found.
+
+def link(folder: str, tile: int) -> None:
+    """All rows of T that the tile's own rows are in, and the rows of other tiles that are in these: what products with
+    P = TᵀT at its own rows ask for."""
+    job = job_at(folder)
+    name = job.tile(tile, "links")
+    if not job.layout["rows"][tile]:
+        job.store.write(name)
+        return
+    mine, lenders = job.store.read(job.tile(tile, "edges")), job.store.read("lenders")
+    pieces = [[mine[field]] for field in ("edges", "owner", "number")]
+    n, width = mine["edges"].shape
+    to = lenders["to"] == tile
+    for other, start, stop, rows in zip(*(lenders[field][to].tolist() for field in ("of", "start", "stop", "rows"))):
+        found = job.store.read_vectors(job.tile(other, "lent"), rows, start, stop)
+        for k, piece in enumerate(pieces):
+            piece.append(found[:, k * width : (k + 1) * width])
+    edges, owner, number = (np.concatenate(piece) for piece in pieces)
+    columns = np.where(owner == tile, number, -1).astype(np.int64)
+    theirs = (owner >= 0) & (owner != tile)
+    places, at = np.unique(np.column_stack([owner[theirs], number[theirs]]), axis=0, return_inverse=True)
+    columns[theirs] = n + at.ravel()
+    root = sparse_rows(edges, columns, n + len(places))
+    arrays = {"values": root.data, "columns": root.indices.astype(np.int32), "pointer": root.indptr}
+    owner, number = places.astype(np.int64).T
+    job.store.write(name, **arrays, owner=owner, number=number)
+
+
+class _Links:
+    """What `link` has found."""
+
+    def __init__(self, job: Job, tile: int) -> None:
+        found = job.store.read(job.tile(tile, "links"))
+        n = int(job.layout["rows"][tile])
+        self.job, self.n = job, n
+        self.owner = np.concatenate([np.full(n, tile), found["owner"]])
+        self.number = np.concatenate([np.arange(n), found["number"]])
+        shape = (len(found["pointer"]) - 1, len(self.owner))
+        self.root = csr_array((found["values"], found["columns"], found["pointer"]), shape=shape)
+
+    def gathered(self, name: str) -> NDArray[np.float64]:
+        """Vectors of this name, at the tile's own rows and then at others."""
+        return self.job.gathered(name, self.owner, self.number)
+
+    def product(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P x at the tile's own rows."""
+        return (self.root.T @ (self.root @ x))[: self.n]
+
+
+def multiply(folder: str, tile: int, step: int) -> None:
+    """Products with P at the tile's own rows, and the sums that follow from them.
+
+    In step 0 those with the mean, and with H; then that with the step that the tiles have found.
     """
     job = job_at(folder)
-    domain = open_domain(job, tile)
     name = job.tile(tile, f"product-{step:02d}")
-    if domain is None:
-        job.store.write(name, touched=np.zeros(0, np.int64))
-        return
-    if step == 0:
-        (mean,) = domain.gathered("fit", "mean")
-        x = np.column_stack([mean, domain.basis])
-    else:
-        (x,) = domain.gathered(f"step-{step:02d}", "step")
-        (along,) = domain.gathered("fit", "along")
-        x = (x + along @ np.array(job.store.about(f"rounds/solved-{step:02d}")["moved"]))[:, None]
-    root = domain.own_root
-    product = root.T @ (root @ x)
-    arrays: dict[str, NDArray[Any]] = {}
-    others = [owner for owner in domain.owners if owner != tile]
-    for owner in others:
-        rows = np.flatnonzero((domain.owner == owner) & (product != 0.0).any(axis=1))
-        arrays[f"number_{owner}"], arrays[f"part_{owner}"] = domain.number[rows], product[rows]
-    own = domain.own
-    job.store.write(name, **arrays, x=x[own], own=product[own], touched=np.array(others, np.int64))
-
-
-def _product(job: Job, tile: int, step: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """x and P x at a tile's own rows, from all tiles that know of them, in their order."""
-    found = job.store.read(job.tile(tile, f"product-{step:02d}"))
-    product = found["own"]
-    for other in job.store.read("touching")["by"][:, tile].nonzero()[0].tolist():
-        theirs = job.store.read(job.tile(other, f"product-{step:02d}"))
-        np.add.at(product, theirs[f"number_{tile}"], theirs[f"part_{tile}"])
-    return found["x"], product
-
-
-def take_over(folder: str, tile: int, step: int) -> None:
-    """Products with P at the tile's own rows, and the sums that follow from them."""
-    job = job_at(folder)
-    name = job.tile(tile, f"sums-{step:02d}")
     if not job.layout["rows"][tile]:
         job.store.write(name, {})
         return
-    x, product = _product(job, tile, step)
+    links = _Links(job, tile)
     if step == 0:
-        basis, fit = _own_basis(job, tile), job.store.read(job.tile(tile, "fit"))
-        job.store.write(job.tile(tile, "of-basis"), product=product[:, 1:])
+        x = np.column_stack([links.gathered("mean"), links.gathered("basis")])
+        product, basis = links.product(x), x[: links.n, 1:]
         sums = {"HPf": (basis.T @ product[:, 0]).tolist(), "HPH": (basis.T @ product[:, 1:]).tolist()}
-        sums["information"] = fit["information"].tolist()
-        job.store.write(name, sums, mean=x[:, 0], product=product[:, 0])
+        sums["information"] = job.store.read(job.tile(tile, "fit"))["information"].tolist()
+        job.store.write_vectors(job.tile(tile, "of-basis"), product[:, 1:])
+        job.store.write(name, sums, product=product[:, 0])
         return
-    state = job.store.read(job.tile(tile, f"state-{step - 1:02d}"))
-    moved = np.array(job.store.about(f"rounds/solved-{step:02d}")["coefficients"])
-    found = product[:, 0] - job.store.read(job.tile(tile, "of-basis"))["product"] @ moved  # P̃ x
-    q = (found + state["weight"] * x[:, 0]) * state["sd"]
-    r, before = state["residual"] * state["sd"], state["before"]
+    solved = job.store.about(f"rounds/solved-{step:02d}")
+    x = links.gathered(f"step-{step:02d}")[:, 0] + links.gathered("along") @ np.array(solved["moved"])
+    found = links.product(x) - job.own(tile, "of-basis") @ np.array(solved["coefficients"])  # P̃ x
+    x, sd = x[: links.n], np.sqrt(job.own(tile, "variance")[:, 0])
+    q = (found + job.own(tile, "weight")[:, 0] * x) * sd
+    r, before = (
+        job.own(tile, f"residual-{step - 1:02d}")[:, 0] * sd,
+        job.store.read(_state(job, tile, step - 1))["before"],
+    )
     sums = {"qq": float(q @ q), "qr": float(q @ r), "qp": float(q @ before), "pp": float(before @ before)}
     sums["pr"] = float(before @ r)
-    job.store.write(name, sums, x=x[:, 0], product=found, q=q)
+    job.store.write(name, sums, x=x, product=found, q=q)
 
 
 def start(folder: str, tile: int) -> None:
     """What is left of the equations at the tile's own rows, once all tiles have fitted theirs."""
     job = job_at(folder)
-    name = job.tile(tile, "state-00")
     if not job.layout["rows"][tile]:
-        job.store.write(name, {"squares": 0.0, "largest": 0.0})
+        job.store.write(_state(job, tile, 0), _NOTHING)
         return
-    found = job.store.read(job.tile(tile, "sums-00"))
     coefficients = np.array(job.store.about("rounds/begun")["coefficients"])
-    pull = found["product"] - job.store.read(job.tile(tile, "of-basis"))["product"] @ coefficients
-    variance = job.store.read(job.tile(tile, "fit"))["variance"]
-    at = _own_data(job, tile).expectations(found["mean"], variance)
-    nothing = np.zeros(len(pull))
-    state = {"mean": found["mean"], "pull": pull, "weight": np.maximum(at.precision, 0.0), "sd": np.sqrt(variance)}
-    residual = at.gradient - pull
-    left = residual * state["sd"]
-    sums = {"squares": float(left @ left), "largest": float(np.abs(left).max())}
-    job.store.write(name, sums, **state, residual=residual, step=nothing, stepped=nothing, before=nothing)
+    found = job.store.read(job.tile(tile, "product-00"))["product"]
+    pull = found - job.own(tile, "of-basis") @ coefficients
+    mean, nothing = job.own(tile, "mean")[:, 0], np.zeros(len(pull))
+    _keep_state(job, tile, 0, mean, {}, pull=pull, step=nothing, stepped=nothing, before=nothing)
+
+
+def _state(job: Job, tile: int, step: int) -> str:
+    return job.tile(tile, f"state-{step:02d}")
+
+
+def _keep_state(job: Job, tile: int, number: int, mean: Vector, sums: dict[str, float], **arrays: Vector) -> None:
+    """Write down where a tile is after a round, and what is left of the equations there; `arrays` has P̃ times the mean
+    as `pull`. The precisions stay those of the beginning."""
+    variance = job.own(tile, "variance")[:, 0]
+    at = _own_data(job, tile).expectations(mean, variance)
+    residual = at.gradient - arrays["pull"]
+    left = residual * np.sqrt(variance)
+    if number == 0:
+        job.store.write_vectors(job.tile(tile, "weight"), np.maximum(at.precision, 0.0))
+    job.store.write_vectors(job.tile(tile, f"residual-{number:02d}"), residual)
+    job.store.write_vectors(job.tile(tile, f"mean-{number:02d}"), mean)
+    sums = {"squares": float(left @ left), "largest": float(np.abs(left).max()), **sums}
+    job.store.write(_state(job, tile, number), sums, **arrays)
 
 
 def solve(folder: str, tile: int, step: int) -> None:
@@ -161,41 +214,35 @@ def solve(folder: str, tile: int, step: int) -> None:
     domain = open_domain(job, tile)
     name = job.tile(tile, f"step-{step:02d}")
     if domain is None:
-        job.store.write(name, {"HPd": []}, step=np.zeros(0))
+        job.store.write(name, {"HPd": []})
         return
-    left, weight = domain.gathered(f"state-{step - 1:02d}", "residual", "weight")
+    left, weight = domain.gathered(f"residual-{step - 1:02d}")[:, 0], domain.gathered("weight")[:, 0]
     held = ~domain.inner
     weight[held] = _HELD * (weight[held] + domain.prior.precision_diagonal[held])
     left[held] = 0.0
     found = ProcessPrecision(domain.prior, weight, tolerance=_SOLVED).solve(left)[domain.own]
-    of_basis = job.store.read(job.tile(tile, "of-basis"))["product"]
-    job.store.write(name, {"HPd": (of_basis.T @ found).tolist()}, step=found)
+    job.store.write_vectors(name, found)
+    job.store.write(name, {"HPd": (job.own(tile, "of-basis").T @ found).tolist()})
 
 
 def move(folder: str, tile: int, step: int) -> None:
     """Take the step."""
     job = job_at(folder)
-    name = job.tile(tile, f"state-{step:02d}")
     if not job.layout["rows"][tile]:
-        job.store.write(name, {"squares": 0.0, "largest": 0.0, "moved": 0.0, "farthest": 0.0})
+        job.store.write(_state(job, tile, step), {**_NOTHING, "moved": 0.0, "farthest": 0.0})
         return
     decided = job.store.about(f"rounds/taken-{step:02d}")
-    found, state = (
-        job.store.read(job.tile(tile, f"sums-{step:02d}")),
-        job.store.read(job.tile(tile, f"state-{step - 1:02d}")),
-    )
+    found = job.store.read(job.tile(tile, f"product-{step:02d}"))
+    state = job.store.read(_state(job, tile, step - 1))
     length, share = decided["length"], decided["share"]
     moved = found["x"] - share * state["step"]
     stepped = found["product"] - share * state["stepped"]
     before = found["q"] - share * state["before"]
-    mean, pull = state["mean"] + length * moved, state["pull"] + length * stepped
-    at = _own_data(job, tile).expectations(mean, state["sd"] ** 2)
-    residual = at.gradient - pull
-    left, far = residual * state["sd"], length * moved / state["sd"]
-    sums = {"squares": float(left @ left), "largest": float(np.abs(left).max())}
-    sums |= {"moved": float(far @ far), "farthest": float(np.abs(far).max())}
-    arrays = {"mean": mean, "pull": pull, "weight": state["weight"], "sd": state["sd"], "residual": residual}
-    job.store.write(name, sums, **arrays, step=moved, stepped=stepped, before=before)
+    mean = job.own(tile, f"mean-{step - 1:02d}")[:, 0] + length * moved
+    far = length * moved / np.sqrt(job.own(tile, "variance")[:, 0])
+    sums = {"moved": float(far @ far), "farthest": float(np.abs(far).max())}
+    pull = state["pull"] + length * stepped
+    _keep_state(job, tile, step, mean, sums, pull=pull, step=moved, stepped=stepped, before=before)
 
 
 def complete(folder: str, tile: int, step: int) -> None:
@@ -206,9 +253,8 @@ def complete(folder: str, tile: int, step: int) -> None:
     if domain is None:
         job.store.write(name, {"bound": 0.0, "coefficients": []})
         return
-    (mean,) = domain.gathered(f"state-{step:02d}", "mean")
-    fit = job.store.read(job.tile(tile, "fit"))
-    (variance,) = domain.gathered("fit", "variance")
+    mean, variance = domain.gathered(f"mean-{step:02d}")[:, 0], domain.gathered("variance")[:, 0]
+    sensitivity = job.store.read(job.tile(tile, "fit"))["sensitivity"]
     w = np.maximum(domain.data.expectations(mean, variance).precision, 0.0)
     coefficients = np.array(job.store.about("rounds/ended")["coefficients"])
     residual = mean - domain.basis @ coefficients
@@ -216,7 +262,7 @@ def complete(folder: str, tile: int, step: int) -> None:
     covariance = family.covariance(w)
     assert covariance is not None  # P + W is positive definite for w ≥ 0
     own = domain.own
-    whitened = domain.own_root @ residual
+    whitened = sparse_rows(*domain.own_edges(), len(residual)) @ residual
     # log |P + W|, row by row, and what its factor lacks, as much of it for each row
     transpose = getattr(covariance.precision_factor, "transpose", None)
     if transpose is None:
@@ -227,7 +273,7 @@ def complete(folder: str, tile: int, step: int) -> None:
     said = domain.data.take(own).expectations(mean[own], variance[own]).value.sum()
     bound = said + 0.5 * (w[own] @ variance[own] - whitened @ whitened - logarithms)
     bound -= 0.5 * np.log(domain.prior.conditional_variance[own]).sum()
-    arrays = {"residual": residual, "site_precision": w, "sensitivity": fit["sensitivity"]}
+    arrays = {"residual": residual, "site_precision": w, "sensitivity": sensitivity}
     kept = {"places": domain.places, "parents": domain.graph.parents, "spatial": domain.graph.spatial}
     job.store.write(name, {"bound": float(bound)}, **arrays, **kept, keys=domain.keys)
 

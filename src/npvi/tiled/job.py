@@ -107,6 +107,23 @@ class Job:
             check_layout(found, self.tiling.count, self._dimensions)
         return found
 
+    def own(self, tile: int, name: str) -> NDArray[np.float64]:
+        """Vectors of this name, of all rows of a tile, shape (rows, columns)."""
+        return self.store.read_vectors(self.tile(tile, name), int(self.layout["rows"][tile]))
+
+    def gathered(self, name: str, owner: NDArray[np.integer], number: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Rows of the vectors of this name, each by the tile that has it and its number there; of tiles far away these
+        are among the first."""
+        order = np.argsort(owner, kind="stable")
+        tiles, starts = np.unique(owner[order], return_index=True)
+        pieces = []
+        for tile, mine in zip(tiles.tolist(), np.split(number[order], starts[1:])):
+            stop = int(mine.max()) + 1
+            pieces.append(self.store.read_vectors(self.tile(tile, name), int(self.layout["rows"][tile]), 0, stop)[mine])
+        found = np.empty((len(order), pieces[0].shape[1]))
+        found[order] = np.concatenate(pieces)
+        return found
+
 
 def job_at(folder: str) -> Job:
     """The same, remembered by a process for its next task as long as the files are the same."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from npvi.runtime.archive import ArchiveError, Kind, read_archive, write_archive
 from npvi.runtime.files import UnwritableError, replacing
@@ -31,6 +32,11 @@ __all__ = ["MANIFEST", "Store", "StoreError"]
 
 MANIFEST = "manifest.json"
 _VERSION = 1
+#: how files with numbers alone end
+_VECTORS = ".f64"
+_MISSING = (
+    "{} is missing: a part of the store was removed. Fit again into the same folder, which makes only what is missing"
+)
 #: lines of an archive before what it says
 _HEADER = 4
 _KIND = Kind(
@@ -108,12 +114,28 @@ class Store:
             empty = {key: np.zeros(shape, dtype) for key, (shape, dtype) in found["empty"].items()}
             return found["about"], arrays | empty
         except FileNotFoundError:
-            raise StoreError(
-                f"{path} is missing: a part of the store was removed. Fit again into the same folder, which makes only "
-                "what is missing"
-            ) from None
+            raise StoreError(_MISSING.format(path)) from None
         except ArchiveError as error:
             raise StoreError(f"{path} {error}") from error
+
+    def write_vectors(self, name: str, values: NDArray[np.float64]) -> None:
+        """Write what other tiles read parts of: numbers alone, row by row; whole or not at all."""
+        path = self.folder / f"{name}{_VECTORS}"
+        _make(path.parent)
+        with replacing(path) as file:
+            file.write(np.ascontiguousarray(values, np.float64).data)
+
+    def read_vectors(self, name: str, rows: int, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
+        """Rows `start` to `stop` of a file that has so many `rows`, shape (stop − start, columns)."""
+        path, stop = self.folder / f"{name}{_VECTORS}", rows if stop is None else stop
+        try:
+            width, left = divmod(path.stat().st_size, 8 * max(rows, 1))
+            found = np.fromfile(path, np.float64, (stop - start) * width, offset=8 * width * start)
+        except FileNotFoundError:
+            raise StoreError(_MISSING.format(path)) from None
+        if left or len(found) != (stop - start) * width:
+            raise StoreError(f"{path} is cut off{_KIND.intact}")
+        return found.reshape(stop - start, width)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a file of JSON with a checksum of its own."""
@@ -176,9 +198,10 @@ class Store:
         return content
 
     def remove(self, name: str) -> None:
-        """Remove a folder, or an archive, if it is there."""
+        """Remove a folder, or an archive and the numbers beside it, if they are there."""
         shutil.rmtree(self.folder / name, ignore_errors=True)
         self.path(name).unlink(missing_ok=True)
+        (self.folder / f"{name}{_VECTORS}").unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from npvi.inference import FAMILIES, Start, fit_posterior, newton
 from npvi.inference.data import Data
 from npvi.inference.loop import ascend
 from npvi.inference.newton import Problem, State, _agreeing, _Given
-from npvi.kernels import Linear, Matern32
+from npvi.kernels import Linear, Matern32, RationalQuadratic
 from npvi.likelihoods import CensoredGaussian, Poisson, StudentT, Weibull
 from npvi.priors import NNGP, NotPositiveDefiniteError
 
@@ -91,6 +92,29 @@ def test_a_constant_that_nothing_holds_stays_among_the_data():
     assert model.fit_info_["converged"]
     assert y.min() < model.posterior_.mean.mean() < y.max()
     assert model.elbo_ > -200.0  # at 1e15 it is below -1,000
+
+
+def test_outliers_that_share_what_is_not_known():
+    """Of a row's variance all but a millionth is that of the constant: a difference of the two was some other number,
+    which held the fit at a residual of 10⁻³."""
+    places, y = [[0.01941085, 0.00795433], [0.10834244, 0.01435968]], np.array([2344.31591902, -1235.8402043])
+    kernel = Matern32(0.0087) * RationalQuadratic(0.0261)
+    settings = {"prior": "nystrom", "n_inducing": 1, "nugget": 0.096, "learn": False}
+    model = GPRegressor("student_t", kernel, **settings).fit(places, y)
+    assert model.fit_info_["converged"]
+
+
+@pytest.mark.parametrize("likelihood", ["hurdle_poisson", "poisson"])
+def test_expected_counts_beyond_all_numbers_are_refused_in_words(likelihood):
+    """The spread of a constant was off by more than all numbers, and so was its singular value."""
+    y = np.random.default_rng(0).poisson(0.7, len(X)).astype(float)
+    model = GPRegressor(likelihood, Matern32(0.3, 1e8), nugget=0.1, learn=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        refused = pytest.raises(ValueError, match="variance of the kernel")
+        with refused if likelihood == "hurdle_poisson" else contextlib.nullcontext():
+            model.fit(X, y)
 
 
 class _Still:

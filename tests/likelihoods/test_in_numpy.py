@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from npvi.likelihoods import Gaussian, Poisson, curvatures, expectations
+from npvi.likelihoods import Gaussian, Poisson, StudentT, curvatures, expectations
 from npvi.likelihoods.integrals import in_numpy
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.moments import conditional_moments, predictive_moments
@@ -17,6 +17,8 @@ CASES = [
     (Poisson("softplus"), "exposure"),
     (Poisson("softplus", knee=3.0), "exposure"),
     (Gaussian(0.3), "noise_variance"),
+    (StudentT(0.3, 4.0), None),
+    (StudentT(0.01, 400.0), None),
 ]
 
 
@@ -24,7 +26,8 @@ CASES = [
 def test_numpy_and_jax_agree(likelihood, extra, monkeypatch):
     rng = np.random.default_rng(0)
     n = 200
-    mean, variance, row = rng.normal(1.0, 1.5, n), rng.uniform(1e-4, 0.9, n), {extra: rng.uniform(0.2, 5.0, n)}
+    mean, variance = rng.normal(1.0, 1.5, n), rng.uniform(1e-4, 0.9, n)
+    row = {} if extra is None else {extra: rng.uniform(0.2, 5.0, n)}
     # where exp underflows and overflows, and where f is all but known or hardly known at all
     mean[:4], variance[4:9] = [-60.0, -40.0, 30.0, 0.0], [1e-10, 1e-6, 4.0, 25.0, 1e-20]
     y = rng.poisson(np.minimum(np.exp(mean), 1e4)).astype(float)

@@ -161,7 +161,9 @@ class CoefficientSpread:
 
     def mismatch(self, off: Vector) -> float:
         """How far S is off, relatively, where the site precisions are off by so much."""
-        return float(np.linalg.norm(self.along.T @ (off[:, None] * self.along), 2))
+        with np.errstate(invalid="ignore", over="ignore"):
+            change = self.along.T @ (off[:, None] * self.along)
+        return float(np.linalg.norm(change, 2)) if np.isfinite(change).all() else np.inf
 
 
 def inverse_root(precision: NDArray[np.float64], scale: Vector) -> tuple[float, NDArray[np.float64]] | None:

@@ -43,8 +43,6 @@ _COEFFICIENTS = 1e-4
 _FAR = 3.0
 #: site precisions nearer to each other are one
 _SAME = 1e-6
-#: of a variance, the least that is a row's own
-_OWN = 1e-6
 #: site precisions whose sums of squares are numbers; a wide v under exp gives any
 _LARGEST = 1e120
 #: variance of f at y's own fitted values, where sites are taken first
@@ -248,7 +246,7 @@ class Problem:
         w, sd = state.covariance.site_precision, np.sqrt(state.covariance.variance)
         at, whole = self.data.curvatures(state.predictor, sd), sd
         shared = spread = _shared(state, at, sd)
-        v = np.maximum(state.covariance.variance - shared.variance, _OWN * state.covariance.variance)
+        v = _own(state, shared)
         before = np.sqrt(v)
         mean, own_sd, factor = state.mean, before, state.covariance.precision_factor
         others = np.maximum(1.0 / v - w, self.stack.marginal_precision)
@@ -510,6 +508,15 @@ def _shared(state: State, at: Curvatures, sd: Vector) -> SharedSpread:
     if not isinstance(state.covariance, WithCoefficients):
         return SharedSpread(np.zeros((len(sd), 0)), np.zeros((0, 0)))
     return SharedSpread.strongest(state.covariance.coefficients.along, state.covariance.site_precision, at, sd)
+
+
+def _own(state: State, shared: SharedSpread) -> Vector:
+    """What of the variances isn't `shared`."""
+    if not isinstance(state.covariance, WithCoefficients):
+        return state.covariance.variance
+    # not as a difference, which beside 10⁶ times as much that is shared has no digits
+    given, spread = state.covariance.given.variance, state.covariance.coefficients.variance
+    return np.asarray(given + np.maximum(spread - shared.variance, 0.0))
 
 
 def _agreeing(data: Data, mean: Vector, others: Vector, one: Vector, other: Vector, common: Vector) -> Vector:

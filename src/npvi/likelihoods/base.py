@@ -103,6 +103,12 @@ class Likelihood(Parametrised):
         """
         return None
 
+    @property
+    def location(self) -> bool:
+        """Whether log p(y | f) is a function of y − f, all of whose singularities are `3 · resolution` from 0, up and
+        down: integrals over wide ranges of f then take few steps, whatever the scale of the noise."""
+        return False
+
     # -- p(y | f), for one observation, in JAX
     # ------------------------------------------------------------------------
 
@@ -173,6 +179,10 @@ class Likelihood(Parametrised):
     def expected_log_prob(self, y: jax.Array, m: jax.Array, v: jax.Array, **row: jax.Array) -> jax.Array | None:
         """E log p(y | f), for one observation, in JAX."""
         return None
+
+    def keeps_digits(self, y: Array, **row: Array) -> Array | bool:
+        """For which responses `expected_log_prob` is right to many digits, in NumPy; the others are left to rules."""
+        return True
 
     def marginal_log_prob(self, y: Array, m: Array, v: Array, **row: Array) -> Array | None:
         """log ∫ p(y | f) N(f; m, v) df, in NumPy."""

@@ -11,7 +11,7 @@ from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.count_sums import by_terms
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.log_gamma import log_binomial
-from npvi.likelihoods.integrals.logistic_normal import expected_softplus
+from npvi.likelihoods.integrals.logistic_normal import LARGEST_FACTOR, expected_softplus
 from npvi.likelihoods.links import PROBABILITY
 from npvi.likelihoods.support import COUNTS, TRIALS
 from npvi.runtime.lazy import jax
@@ -58,6 +58,9 @@ class Binomial(Likelihood, name="binomial", about="successes among trials"):
         if self.link != "logit":
             return None
         return log_binomial(trials, y) + y * m - trials * expected_softplus(m, v)
+
+    def keeps_digits(self, y: np.ndarray, trials: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(np.asarray(trials) <= LARGEST_FACTOR, np.shape(y))
 
     def conditional_mean(self, f: jax.Array, trials: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return trials * self.links[self.link].mean(f)

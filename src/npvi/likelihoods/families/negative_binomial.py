@@ -11,8 +11,8 @@ from npvi.likelihoods.families.count_sums import by_terms
 from npvi.likelihoods.families.rates import Rates
 from npvi.likelihoods.families.scales import spread_of_exp
 from npvi.likelihoods.families.thresholds import Threshold
-from npvi.likelihoods.integrals.log_gamma import log_rising
-from npvi.likelihoods.integrals.logistic_normal import expected_softplus
+from npvi.likelihoods.integrals.log_gamma import log_rising_ratio
+from npvi.likelihoods.integrals.logistic_normal import LARGEST_FACTOR, expected_softplus
 from npvi.likelihoods.links import softplus
 from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp
@@ -62,7 +62,7 @@ class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
         return self._constant(y) - y * softplus(-log_odds) - self.dispersion * softplus(log_odds)
 
     def _constant(self, y: jax.Array) -> jax.Array:
-        return log_rising(self.dispersion, y) - log_rising(1.0, y)
+        return log_rising_ratio(self.dispersion, y)
 
     def expected_log_prob(
         self, y: jax.Array, m: jax.Array, v: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array
@@ -71,6 +71,9 @@ class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
             return None
         log_odds = m + jnp.log(exposure) - jnp.log(self.dispersion)
         return self._constant(y) + y * log_odds - (y + self.dispersion) * expected_softplus(log_odds, v)
+
+    def keeps_digits(self, y: np.ndarray, **row: np.ndarray) -> np.ndarray:
+        return y + float(self.dispersion) <= LARGEST_FACTOR
 
     def conditional_mean(self, f: jax.Array, exposure: jax.Array | float = 1.0, **row: jax.Array) -> jax.Array:
         return self.rate(f, exposure)

@@ -56,9 +56,26 @@ class StudentT(Likelihood, name="student_t", about="numbers with outliers"):
         """The log-density is singular at f = y ± i scale √df."""
         return float(self.scale) * float(np.sqrt(self.df)) / 3.0
 
+    @property
+    def location(self) -> bool:
+        return True
+
     def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         constant = _log_gamma_ratio(0.5 * self.df) - 0.5 * jnp.log(self.df * jnp.pi) - jnp.log(self.scale)
         return constant - 0.5 * (self.df + 1.0) * jnp.log1p(((y - f) / self.scale) ** 2 / self.df)
+
+    def log_prob_slopes(
+        self, y: np.ndarray, f: np.ndarray, **row: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        df, scale = float(self.df), float(self.scale)
+        d = (y - f) / scale
+        constant = _log_gamma_ratio(0.5 * df, np) - 0.5 * np.log(df * np.pi) - np.log(scale)
+        held = df + d**2
+        value = constant - 0.5 * (df + 1.0) * np.log1p(d**2 / df)
+        return value, (df + 1.0) / scale * d / held, (df + 1.0) / scale**2 * (d**2 - df) / held**2
+
+    def conditional_moments(self, f: np.ndarray, **row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return f, np.broadcast_to(float(self._variance()), np.shape(f))
 
     def conditional_mean(self, f: jax.Array, **row: jax.Array) -> jax.Array:
         return f
@@ -139,9 +156,10 @@ def _log_mixture(df: float, further: float) -> tuple[np.ndarray, np.ndarray]:
     return -u, log_shares - special.logsumexp(log_shares)
 
 
-def _log_gamma_ratio(x: Any) -> jax.Array:
+def _log_gamma_ratio(x: Any, xp: Any = jnp) -> Any:
     """log Γ(x + ½) − log Γ(x); as a series where the difference of the two would have no digits."""
     large = x > 100.0
-    big, small = jnp.where(large, x, 200.0), jnp.where(large, 1.0, x)
-    series = 0.5 * jnp.log(big) - 1.0 / (8.0 * big) + 1.0 / (192.0 * big**3) - 1.0 / (640.0 * big**5)
-    return jnp.where(large, series, gammaln(small + 0.5) - gammaln(small))
+    big, small = xp.where(large, x, 200.0), xp.where(large, 1.0, x)
+    log_gamma = special.gammaln if xp is np else gammaln
+    series = 0.5 * xp.log(big) - 1.0 / (8.0 * big) + 1.0 / (192.0 * big**3) - 1.0 / (640.0 * big**5)
+    return xp.where(large, series, log_gamma(small + 0.5) - log_gamma(small))

@@ -139,18 +139,42 @@ def _derivatives(
     """E log p(y | f) and its derivatives in m and s, then those in mm, ms and ss if the second ones are wanted; for
     columns y, m and v = s². By the likelihood's own formula in JAX where it has one, else by rules."""
     results = 6 if second else 3
+    if likelihood.location:
+        columns = np.zeros_like(columns[1]), columns[1] - columns[0], columns[2]
     if rule is not None or not in_numpy.has(likelihood, "expected_slopes"):
         leaves, structure = jax.tree.flatten(likelihood)
         if rule is not None:
             return map_rows(partial(_by_rule, second, structure, leaves, *rule), columns, row, results=results)
         if has_closed_form(structure, len(leaves)):
-            function = partial(_closed_form, second, structure, leaves)
-            return map_rows(function, columns, row, results=results, largest=at_once(len(columns[0])))
+            holds = np.broadcast_to(likelihood.keeps_digits(columns[0], **row), np.shape(columns[0]))
+            if holds.all():
+                function = partial(_closed_form, second, structure, leaves)
+                return map_rows(function, columns, row, results=results, largest=at_once(len(columns[0])))
+            if holds.any():
+                return _apart(holds, likelihood, columns, row, coarse, second)
     functions = (partial(_by_rule, second), partial(_by_grid, second))
     few = None
     if in_numpy.has(likelihood, "log_prob_slopes"):
         few = partial(in_numpy.derivatives, second, likelihood), partial(in_numpy.on_grid, second, likelihood)
     return by_rules(likelihood, functions, columns, row, coarse, results, few)
+
+
+def _apart(
+    holds: np.ndarray,
+    likelihood: Likelihood,
+    columns: tuple[np.ndarray, ...],
+    row: dict[str, np.ndarray],
+    coarse: bool,
+    second: bool,
+) -> tuple[np.ndarray, ...]:
+    """`_derivatives`, of rows whose closed form keeps its digits and of the others."""
+    out = tuple(np.empty(len(holds)) for _ in range(6 if second else 3))
+    for chosen in (np.flatnonzero(holds), np.flatnonzero(~holds)):
+        some = {name: values[chosen] for name, values in row.items()}
+        part = _derivatives(likelihood, tuple(column[chosen] for column in columns), some, None, coarse, second)
+        for whole, values in zip(out, part):
+            whole[chosen] = values
+    return out
 
 
 def closed_slopes(
@@ -218,13 +242,29 @@ def rules(
 ) -> Iterator[tuple[Rule | Grid, np.ndarray | slice]]:
     """The rules that rows need, each with its rows."""
     resolution, bend, relief = likelihood.resolution, likelihood.bend(**row), 2.0 if coarse else 1.0
+    if likelihood.location:  # means are those of f − y, and singularities at ±i of its own units
+        unit = 3.0 * resolution
+        for found, chosen in _graded(mean / unit, sd / unit, 1.0 / 3.0, (0.0, 0.0), coarse):
+            if isinstance(found, Grid):
+                yield Grid(found.nodes * unit, found.spacings * unit, found.reach), chosen
+            else:
+                yield found, chosen
+        return
     if bend is None:
         for tier, chosen in groups(tiers(sd, relief * resolution)):
             yield rule_of_tier(tier), chosen
         return
+    yield from _graded(mean, sd, resolution, bend, coarse)
+
+
+def _graded(
+    mean: np.ndarray, sd: np.ndarray, resolution: float, bend: tuple[float, float], coarse: bool
+) -> Iterator[tuple[Rule | Grid, np.ndarray | slice]]:
+    """Rules that are fine about the bend only."""
     labels = grid_tiers(mean, sd, resolution, bend, coarse)
     if len(mean) <= _FEW:  # calls cost more than nodes: every other grid, the finer one of two
         labels -= (labels > 0) & (labels % 2 == 0)
+    relief = 2.0 if coarse else 1.0
     hermite = np.minimum(tiers(sd, relief * local_resolution(mean, resolution, bend)), 0)
     labels = np.where(labels > 0, labels, hermite)
     for tier, chosen in groups(labels):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,9 +52,10 @@ def parameter_gradient(
     weight = np.ones(len(y)) if weight is None else weight
     totals = [np.zeros(np.shape(leaf)) for leaf in leaves]
     closed = has_closed_form(structure, len(leaves))
-    whole: Iterable = [(None, slice(None))] if len(y) else []
+    if likelihood.location:
+        y, mean = np.zeros_like(mean), mean - y
     with float64():
-        for rule, chosen in whole if closed else rules(likelihood, mean, np.sqrt(variance), row, coarse):
+        for rule, chosen in _ways(likelihood, closed, y, mean, variance, row, coarse):
             arrays = [column[chosen] for column in (y, mean, variance, weight)]
             extras = {name: values[chosen] for name, values in row.items()}
             for start in range(0, len(arrays[0]), _ROWS):
@@ -71,6 +72,26 @@ def parameter_gradient(
                 totals = [total + np.asarray(slope) for total, slope in zip(totals, found)]
     found = dict(zip(names, totals, strict=True))
     return {name: found[name] for name in learned}
+
+
+def _ways(
+    likelihood: Likelihood,
+    closed: bool,
+    y: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    row: dict[str, np.ndarray],
+    coarse: bool,
+) -> Iterator[tuple[Any, np.ndarray | slice]]:
+    """Rules, or None for the likelihood's own formula, each with its rows."""
+    holds = np.broadcast_to(likelihood.keeps_digits(y, **row) if closed else False, np.shape(y))
+    if holds.any():
+        yield None, slice(None) if holds.all() else np.flatnonzero(holds)
+    rest = np.flatnonzero(~holds)
+    if len(rest):
+        some = {name: values[rest] for name, values in row.items()}
+        for rule, chosen in rules(likelihood, mean[rest], np.sqrt(variance[rest]), some, coarse):
+            yield rule, rest[chosen]
 
 
 def _padded(rows: np.ndarray) -> np.ndarray:

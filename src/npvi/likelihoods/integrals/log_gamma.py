@@ -6,7 +6,7 @@ from typing import Any
 
 from npvi.runtime.lazy import jnp
 
-__all__ = ["log_binomial", "log_rising", "stirling_remainder"]
+__all__ = ["log_binomial", "log_rising", "log_rising_ratio", "stirling_remainder"]
 
 _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _SHIFT = 8
@@ -41,6 +41,18 @@ def log_rising(x: Any, n: Any, xp: Any = jnp) -> Any:
     total = x + n
     difference = stirling_remainder(total, xp) - stirling_remainder(x, xp)
     return (x - 0.5) * xp.log1p(n / x) + n * (xp.log(total) - 1.0) + difference
+
+
+def log_rising_ratio(x: Any, n: Any, xp: Any = jnp) -> Any:
+    """log of x (x + 1) … (x + n − 1) / n!, also where n is so large that neither alone keeps a digit.
+
+    >>> import numpy as np
+    >>> round(float(log_rising_ratio(3.0, 2e15, np) - 2.0 * np.log(2e15)), 6)  # (n + 1)(n + 2)/2
+    -0.693147
+    """
+    difference = stirling_remainder(x + n, xp) - stirling_remainder(x, xp)
+    difference = difference - stirling_remainder(1.0 + n, xp) + stirling_remainder(1.0, xp)
+    return (x - 0.5) * xp.log1p(n / x) - 0.5 * xp.log1p(n) + n * xp.log1p((x - 1.0) / (n + 1.0)) + difference
 
 
 def log_binomial(n: Any, k: Any, xp: Any = jnp) -> Any:

@@ -14,7 +14,10 @@ from scipy import special
 
 from npvi.runtime.lazy import custom_jvp, jax, jnp
 
-__all__ = ["expected_softplus", "logistic_mixture"]
+__all__ = ["LARGEST_FACTOR", "expected_softplus", "logistic_mixture"]
+
+LARGEST_FACTOR = 1e6
+"""What `expected_softplus` may be multiplied with: 3e-5 nats is then what it is off."""
 
 _COMPONENTS = 16
 _GRID = 2**12

@@ -115,6 +115,16 @@ def test_one_count_among_zeros(X, likelihood, count):
     assert all(warning.category is UserWarning for warning in said)
 
 
+@pytest.mark.parametrize(
+    "likelihood", ["negative_binomial", "zero_inflated_negative_binomial", "zero_inflated_poisson"]
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_one_count_is_no_hundred(likelihood, seed):
+    """A shape that makes zeros of any rate was as likely as any other, and expected up to 148 where 5 were seen."""
+    X, y = np.random.default_rng(seed).uniform(size=(40, 2)), 5.0 * (np.arange(40) == 3)
+    assert 2.0 < npvi.GPRegressor(likelihood).fit(X, y).predict(X).sum() < 12.0
+
+
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_counts_of_another_size(X):
     """A fit of a minute and more once: E log p was found in steps that whole counts ask for, and what it was off by in

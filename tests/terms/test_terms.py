@@ -17,6 +17,7 @@ from sklearn.model_selection import cross_val_score
 import npvi
 from npvi.components.spline import Spline
 from npvi.likelihoods import Gaussian
+from npvi.terms.design import check_terms
 
 FOLDER = Path(os.environ.get("NPVI_DATA", ""), "models")
 needs_data = pytest.mark.skipif(
@@ -578,3 +579,14 @@ def test_names_of_parts_to_draw():
     model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5)], learn=False).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="parts must be terms of the model, or their names; got 3"):
         npvi.plot.terms(model, parts=3)
+
+
+def test_terms_that_have_an_index_and_no_rows():
+    """As lazy tables of polars: NumPy calls iterable what has an index."""
+
+    class Lazy:
+        def __getitem__(self, name):
+            raise TypeError("not subscriptable")
+
+    with pytest.raises(ValueError, match="terms must be a list"):
+        check_terms(Lazy())

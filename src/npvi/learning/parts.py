@@ -388,6 +388,7 @@ class PartsObjective:
     offset : of the predictor, shape (rows,).
     dense : up to so many numbers in all everything is dense, and exact.
     same : full names of parameters that are another one's, and whose.
+    weak : whether what the responses leave open of the likelihood has a weak prior.
     """
 
     def __init__(
@@ -397,12 +398,14 @@ class PartsObjective:
         offset: Vector | None = None,
         dense: int | None = None,
         same: Mapping[str, str] | None = None,
+        weak: bool = True,
     ) -> None:
         self.models, self.offset, self.same = tuple(models), offset, dict(same or {})
         self._dense = {} if dense is None else {"dense": dense}
         likelihood, said = unwrapped(data.likelihood, "likelihood")
         self.data = replace(data, likelihood=likelihood)
-        self.space = _space(self.models, likelihood, said, self.same)
+        unseen = likelihood.unseen(data.y) if weak else {}
+        self.space = _space(self.models, likelihood, said, self.same, unseen)
         self._start: Start | None = None
         self._seen: Start | None = None
         self._recent = Recent()
@@ -542,6 +545,7 @@ def learn_parts(
     max_evaluations: int = 100,
     dense: int | None = None,
     same: Mapping[str, str] | None = None,
+    weak: bool = True,
     report: Callable[..., None] = _say_nothing,
 ) -> LearnedParts:
     """The parameters of all parts, and of the likelihood, with the largest bound (+ log prior).
@@ -554,6 +558,7 @@ def learn_parts(
     max_evaluations : of the bound, in a climb.
     dense : up to so many numbers in all everything is dense, and exact.
     same : full names of parameters that are another one's, and whose.
+    weak : whether what the responses leave open of the likelihood has a weak prior.
     report : is told the number of evaluations and the bound after each.
 
     Examples
@@ -567,7 +572,7 @@ def learn_parts(
     >>> round(sd**2, 2), round(variance, 2)  # means 2, 7, 4, 9: their variance, 29/3, less 1/3
     (9.33, 1.0)
     """
-    objective = PartsObjective(models, data, offset, dense, same)
+    objective = PartsObjective(models, data, offset, dense, same, weak)
     space, count = objective.space, itertools.count(1)
     begin, ends = space.vector(), (space.low, space.high)
     begun = _begun(objective, report, count)
@@ -725,7 +730,11 @@ def _of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _space(
-    models: Sequence[PartModel], likelihood: Likelihood, said: Mapping[str, Parameter], same: Mapping[str, str]
+    models: Sequence[PartModel],
+    likelihood: Likelihood,
+    said: Mapping[str, Parameter],
+    same: Mapping[str, str],
+    unseen: Mapping[str, Sequence[Any]],
 ) -> SearchSpace:
     """All parameters as one vector."""
     names = [model.name for model in models]
@@ -742,4 +751,5 @@ def _space(
         {name: one.interval for name, one in sought.items()},
         {name: one.start for name, one in sought.items() if isinstance(one.start, Parameter)} | dict(said),
         {name: (one.low, one.high) for name, one in sought.items()},
+        {f"likelihood__{name}": priors for name, priors in unseen.items()},
     )

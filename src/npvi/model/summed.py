@@ -251,7 +251,7 @@ def fit_terms(
         info = _learning_info(learned) | chosen
         fit, data = learned.fit, learned.data
     else:
-        objective = PartsObjective(design.parts, data, design.offset, same=design.same)
+        objective = PartsObjective(design.parts, data, design.offset, same=design.same, weak=design.setting.weak)
         values, names, space, info = objective.space.named(objective.space.vector()), design.names, None, {}
         fit, data = objective.fit(values)
     volume = sum(part.log_volume for part in design.parts if isinstance(part, LinearPart))
@@ -275,7 +275,10 @@ def _learned(design: Design, data: Data, some: NDArray[np.int64] | None = None) 
     if some is not None:
         parts, data = [part.of_rows(some) for part in parts], data.take(some)
         offset = None if offset is None else offset[some]
-    return learn_parts(parts, data, offset, same=design.same, report=lambda **of: progress.report("learn", **of))
+    weak = design.setting.weak
+    return learn_parts(
+        parts, data, offset, same=design.same, weak=weak, report=lambda **of: progress.report("learn", **of)
+    )
 
 
 def _linked(spec: TermsSpec, rival: Likelihood, table: pd.DataFrame, data: Data) -> tuple[TermsSpec, dict[str, Any]]:
@@ -314,7 +317,13 @@ def restored(
     design = Design(spec.summed, table, setting, constant_precision)
     if not set(names) <= set(design.names):
         raise ValueError(f"it has parts {', '.join(names)}, and its terms are {', '.join(design.names)}")
-    objective = PartsObjective(design.parts, replace(data, likelihood=spec.likelihood), design.offset, same=design.same)
+    objective = PartsObjective(
+        design.parts,
+        replace(data, likelihood=spec.likelihood),
+        design.offset,
+        same=design.same,
+        weak=design.setting.weak,
+    )
     if set(values) != set(objective.space.values):
         raise ValueError("its values are not those of its terms")
     for name, value in values.items():
@@ -425,7 +434,11 @@ def standard_errors(fitted: FittedTerms) -> Vector:
     assert space is not None
     likelihood = fitted.spec.likelihood
     objective = PartsObjective(
-        fitted.design.parts, replace(fitted.data, likelihood=likelihood), fitted.design.offset, same=fitted.design.same
+        fitted.design.parts,
+        replace(fitted.data, likelihood=likelihood),
+        fitted.design.offset,
+        same=fitted.design.same,
+        weak=fitted.design.setting.weak,
     )
     top = space.vector()
     curvature = np.zeros((len(top), len(top)))
@@ -588,7 +601,11 @@ def update_terms(fitted: FittedTerms, table: pd.DataFrame, new: Data) -> FittedT
     rows = fitted.design.setting.rows
     design = Design(fitted.spec.summed, every, replace(fitted.design.setting, rows=rows), _constant(fitted))
     objective = PartsObjective(
-        design.parts, replace(data, likelihood=fitted.spec.likelihood), design.offset, same=design.same
+        design.parts,
+        replace(data, likelihood=fitted.spec.likelihood),
+        design.offset,
+        same=design.same,
+        weak=design.setting.weak,
     )
     gone = [part.name for part in design.parts if part.name not in fitted.names]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,7 +95,7 @@ def check_terms(terms: Any) -> tuple[Term, ...]:
     """
     if isinstance(terms, Term):
         terms = [terms]
-    if isinstance(terms, str) or not np.iterable(terms):
+    if isinstance(terms, str) or not isinstance(terms, Iterable):  # not by index: lazy tables have one
         raise ValueError(f"terms must be a list such as [npvi.Field('lon', 'lat'), npvi.Group('site')]; got {terms!r}")
     found = tuple(terms)
     for term in found:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from npvi.likelihoods.families.count_sums import by_terms
-from npvi.likelihoods.families.rates import Rates
+from npvi.likelihoods.families.rates import Rates, few_counts
 from npvi.likelihoods.families.scales import spread_of_exp
 from npvi.likelihoods.families.thresholds import Threshold
 from npvi.likelihoods.integrals.log_gamma import log_rising_ratio
@@ -105,6 +105,9 @@ class NegativeBinomial(Rates, name="negative_binomial", about="counts"):
         self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> dict[str, Number]:
         return {"dispersion": initial_dispersion(y, exposure)}
+
+    def unseen(self, y: np.ndarray) -> dict[str, list[tuple[float, float] | None]]:
+        return {"dispersion": few_counts(y, 0.0)}
 
     def marginal_moments(
         self, m: np.ndarray, v: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray

@@ -12,7 +12,10 @@ from npvi.likelihoods.links import RATE, rate_bend
 from npvi.likelihoods.support import COUNTS
 from npvi.runtime.lazy import jax, jnp
 
-__all__ = ["Rates", "largest_count", "typical_count"]
+__all__ = ["Rates", "few_counts", "largest_count", "typical_count"]
+
+#: counts above 0 that tell of the shape of their distribution
+_MANY = 10
 
 
 class Rates(Likelihood):
@@ -119,6 +122,19 @@ def largest_count(y: np.ndarray, exposure: np.ndarray | float) -> float:
     """
     sure = (y - np.sqrt(y)) / exposure
     return max(typical_count(y, exposure), float(np.max(sure, initial=0.0)))
+
+
+def few_counts(y: np.ndarray, typical: float) -> list[tuple[float, float] | None]:
+    """A normal prior, mean and standard deviation, of a parameter of the shape: `typical` if there is one count
+    above 0, which says nothing of it, and the weaker the more there are.
+
+    A shape that makes zeros of any rate leaves the rate open: next to nothing then says that it isn't a million.
+
+    >>> few_counts(np.array([0.0, 0.0, 5.0]), 0.0), few_counts(np.arange(20.0), 0.0)
+    ([(0.0, 1.0)], [None])
+    """
+    seen = int(np.count_nonzero(y))
+    return [(typical, float(max(seen, 1))) if seen < _MANY else None]
 
 
 def typical_count(y: np.ndarray, exposure: np.ndarray | float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from npvi.likelihoods.base import Likelihood
 from npvi.likelihoods.families.negative_binomial import initial_dispersion
-from npvi.likelihoods.families.rates import Rates
+from npvi.likelihoods.families.rates import Rates, few_counts
 from npvi.likelihoods.integrals.density import predictive_log_prob
 from npvi.likelihoods.integrals.moments import predictive_moments
 from npvi.parameters import Interval
@@ -16,6 +16,9 @@ from npvi.runtime.arrays import Number
 from npvi.runtime.lazy import jax, jnp
 
 __all__ = ["initial_inflation"]
+
+#: log-odds of a tenth: what is taken for structural where nothing says
+_FEW_ZEROS = -2.2
 
 
 def initial_inflation(y: np.ndarray, dispersion: float) -> float:
@@ -69,6 +72,9 @@ class _ZeroInflated(Rates):
         self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray
     ) -> dict[str, Number]:
         return {"inflation": initial_inflation(y, initial_dispersion(y, exposure))}
+
+    def unseen(self, y: np.ndarray) -> dict[str, list[tuple[float, float] | None]]:
+        return {**self.counts.unseen(y), "inflation": few_counts(y, _FEW_ZEROS)}
 
     def marginal_log_prob(self, y: np.ndarray, m: np.ndarray, v: np.ndarray, **row: np.ndarray) -> np.ndarray:
         # the mixture of two integrals, because the integrand of the whole may have two modes

@@ -289,6 +289,8 @@ class Problem:
                 whole_mean = self._share_of_mean(state.mean, tried, variance + common)
                 if whole_mean == 1.0:
                     continue
+                if whole_mean == _SHARES[-1]:  # mean and V would crawl together; one after the other they get on
+                    return None
             # where V goes too far it is because neighbours answer for each other; the mean's step knows of them all
             tried = state.mean + whole_mean * min(1.0, 2.0 * share) * (mean - state.mean)
             variance = (before + share * (own_sd - before)) ** 2

@@ -17,6 +17,7 @@ from npvi.graph import Cube, Tiling, point_keys
 from npvi.runtime import progress
 from npvi.runtime.warn import warn
 from npvi.tiled import fitting, partition
+from npvi.tiled.coarse import step_of_all
 from npvi.tiled.job import PLAN, SETTLED, Job, job_at
 from npvi.tiled.running import Runner, Watch
 from npvi.tiled.settled import Settled
@@ -34,7 +35,7 @@ _GOLDEN = 0.6180339887498949
 _CERTIFIED = (0.002, 0.02)
 
 #: what a tile writes down of each round
-_STATE = ("state", "residual", "mean")
+_STATE = ("state", "residual", "mean", "thin")
 
 Learn = Callable[[NDArray[np.float64], dict[str, Any]], Settled]
 
@@ -269,6 +270,8 @@ def _round(
 ) -> dict[str, Any]:
     """One step for all tiles."""
     store, step, size = stages.job.store, at["step"] + 1, len(spread)
+    thin = {step: stages.job.layout["thin"].sum()}
+    stages.run("agree", step_of_all, [(step,)], lambda step: f"rounds/thin-{step:02d}", thin)
     stages.tiles("solve", fitting.solve, f"step-{step:02d}", step)
     HPd = _added([one["HPd"] for one in stages.sums(f"step-{step:02d}") if one["HPd"]], (size,))
     moved = spread @ HPd
@@ -376,7 +379,7 @@ def _clean(job: Job) -> None:
         for path in store.path(job.tile(t, "rows")).parent.iterdir():
             if path.stem not in ("rows", "posterior"):
                 path.unlink()
-    for name in ("rounds", "lenders", "levels"):
+    for name in ("rounds", "lenders", "levels", "thin"):
         store.remove(name)
 
 

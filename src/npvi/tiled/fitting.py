@@ -23,6 +23,7 @@ from npvi.components import ProcessPrecision, Trend
 from npvi.inference import AllCovariances, Data, fit_posterior
 from npvi.linalg import Noise
 from npvi.model import Fitted
+from npvi.tiled.coarse import Interpolation
 from npvi.tiled.domain import build, keep, open_domain, sparse_rows
 from npvi.tiled.job import Job, job_at
 from npvi.tiled.sense import blaming, check_posterior
@@ -200,8 +201,15 @@ def _keep_state(job: Job, tile: int, number: int, mean: Vector, sums: dict[str, 
     at = _own_data(job, tile).expectations(mean, variance)
     residual = at.gradient - arrays["pull"]
     left = residual * np.sqrt(variance)
+    domain = open_domain(job, tile)
+    assert domain is not None  # it has rows
+    interpolation = Interpolation(domain)
     if number == 0:
-        job.store.write_vectors(job.tile(tile, "weight"), np.maximum(at.precision, 0.0))
+        weight = np.maximum(at.precision, 0.0)
+        job.store.write(job.tile(tile, "thin"), index=interpolation.index)
+        job.store.write_vectors(job.tile(tile, "thin-weight"), interpolation.lumped(weight))
+        job.store.write_vectors(job.tile(tile, "weight"), weight)
+    job.store.write_vectors(job.tile(tile, f"thin-{number:02d}"), interpolation.collected(residual))
     job.store.write_vectors(job.tile(tile, f"residual-{number:02d}"), residual)
     job.store.write_vectors(job.tile(tile, f"mean-{number:02d}"), mean)
     sums = {"squares": float(left @ left), "largest": float(np.abs(left).max()), **sums}
@@ -217,10 +225,14 @@ def solve(folder: str, tile: int, step: int) -> None:
         job.store.write(name, {"HPd": []})
         return
     left, weight = domain.gathered(f"residual-{step - 1:02d}")[:, 0], domain.gathered("weight")[:, 0]
+    interpolation = Interpolation(domain)
+    begun = interpolation.spread(job.store.read(f"rounds/thin-{step:02d}")["found"][interpolation.index])
+    left -= domain.prior.matvec(begun) + weight * begun
     held = ~domain.inner
     weight[held] = _HELD * (weight[held] + domain.prior.precision_diagonal[held])
     left[held] = 0.0
-    found = ProcessPrecision(domain.prior, weight, tolerance=_SOLVED).solve(left)[domain.own]
+    found = ProcessPrecision(domain.prior, weight, tolerance=_SOLVED).solve(left)
+    found = (begun + found)[domain.own]
     job.store.write_vectors(name, found)
     job.store.write(name, {"HPd": (job.own(tile, "of-basis").T @ found).tolist()})
 

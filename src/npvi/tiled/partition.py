@@ -14,6 +14,8 @@ __all__ = ["agree", "collect", "gather", "lay_out", "look", "order", "scatter", 
 
 #: of a tile's side, the spacing from which on rows are coarse: others that are far away read no more than these
 _COARSE = 16.0
+#: of these, how many at most are in the thin sample that tiles agree on first
+_THIN = 256
 
 
 def look(folder: str, part: int) -> None:
@@ -117,13 +119,16 @@ def order(folder: str, tile: int) -> None:
     )
     job.store.write(job.tile(tile, "rows"), rows=rows, levels=levels, places=places)
     first = np.array([places.min(initial=np.iinfo(np.int16).max)])
-    job.store.write(job.tile(tile, "outline"), rows=np.array([len(rows)]), first=first, boxes=box[None])
+    thin = np.array([min(_THIN, int((_COARSE * cube.spacing(levels) >= float(np.ptp(box, axis=0).max())).sum()))])
+    job.store.write(job.tile(tile, "outline"), rows=np.array([len(rows)]), thin=thin, first=first, boxes=box[None])
 
 
 def lay_out(folder: str) -> None:
     """How many rows each tile has and where they are, for all to know."""
     job = job_at(folder)
     found = [job.store.read(job.tile(tile, "outline")) for tile in range(job.tiling.count)]
-    rows, first, boxes = (np.concatenate([one[name] for one in found]) for name in ("rows", "first", "boxes"))
+    names = ("rows", "thin", "first", "boxes")
+    rows, thin, first, boxes = (np.concatenate([one[name] for one in found]) for name in names)
     # rows with this spacing or more are among the coarse ones
-    job.store.write("layout", rows=rows, first=first, boxes=boxes, coarse=np.ptp(boxes, axis=1).max(axis=1) / _COARSE)
+    coarse = np.ptp(boxes, axis=1).max(axis=1) / _COARSE
+    job.store.write("layout", rows=rows, thin=thin, first=first, boxes=boxes, coarse=coarse)

@@ -61,6 +61,24 @@ def test_rounds_bring_tiles_nearer_to_the_fit_in_memory(files, whole, places, tm
     assert off[1] < 0.3 * off[0]
 
 
+def test_rounds_are_few_where_little_is_said_of_what_is_smooth_over_many_tiles(tmp_path):
+    rng = np.random.default_rng(3)
+    table = survey(4000, seed=3)[["lon", "lat"]]
+    table["count"] = rng.poisson(0.05 * np.exp(np.sin(3.0 * table["lon"])))
+    kernel = npvi.kernels.Matern(1.0, 1.0, smoothness=1.5)
+    model = tiled(tmp_path / "store", kernel=kernel, nugget=0.001, coords=None, tile_rows=160, n_neighbors=15)
+    model.fit(write(table, tmp_path / "files"), target="count")
+    whole = npvi.GPRegressor("poisson", kernel, 0.001, learn=False, order="nested", n_neighbors=15)
+    whole.fit(table[["lon", "lat"]], table["count"])
+    assert model.about_["tiles"] >= 24
+    assert model.certificate_["certified"]
+    assert model.certificate_["rounds"] <= 8
+    some = table[["lon", "lat"]].iloc[::10]
+    a, b = (m.predict_dist(some) for m in (model, whole))
+    assert np.sqrt(np.mean((a.latent_mean - b.latent_mean) ** 2 / b.latent_var)) < 0.05
+    assert np.sqrt(np.mean((np.sqrt(a.latent_var / b.latent_var) - 1.0) ** 2)) < 0.02
+
+
 def test_neither_files_nor_threads_change_a_bit(model, table, files, places, tmp_path):
     assert same_bits(model, tiled(tmp_path / "threads", n_jobs=2).fit(files, **FIT), places)
     shuffled = table.sample(frac=1.0, random_state=3)

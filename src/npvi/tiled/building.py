@@ -17,7 +17,7 @@ from npvi.graph import Cube, Tiling, point_keys
 from npvi.runtime import progress
 from npvi.runtime.warn import warn
 from npvi.tiled import fitting, partition
-from npvi.tiled.coarse import step_of_all
+from npvi.tiled.coarse import step_of_all, thin_sample
 from npvi.tiled.job import PLAN, SETTLED, Job, job_at
 from npvi.tiled.running import Runner, Watch
 from npvi.tiled.settled import Settled
@@ -111,13 +111,16 @@ class _Stages:
         self.job, self.runner = job, runner
 
     def run(self, stage: str, task: Callable[..., None], calls: Sequence[tuple], file: Callable, rows: Any) -> None:
-        """Those of the tasks, `calls` without the folder, whose file isn't there."""
+        """Those of the tasks, `calls` without the folder, whose file isn't there; `rows` are those of each part or
+        tile, or of the one task."""
         folder = str(self.job.store.folder.absolute())
         left = [call for call in calls if not self.job.store.has(file(*call))]
-        watch = Watch(stage, [int(rows[call[0]]) for call in left], len(calls) - len(left))
-        self.runner.run(
-            stage, task, [(folder, *call) for call in left], lambda call: watch.done(int(rows[int(call[1])]))
-        )
+
+        def size(call: tuple) -> int:
+            return int(rows) if np.ndim(rows) == 0 else int(rows[call[0]])
+
+        watch = Watch(stage, [size(call) for call in left], len(calls) - len(left))
+        self.runner.run(stage, task, [(folder, *call) for call in left], lambda call: watch.done(size(call[1:])))
 
     def parts(self, stage: str, task: Callable[..., None], file: Callable) -> None:
         """One for each part of the tables."""
@@ -226,6 +229,7 @@ def _fit(stages: _Stages) -> None:
         to, start, stop = np.concatenate(lent).T
         rows = np.array([one[-1, 2] if len(one) else 0 for one in lent], np.int64)[of]
         store.write("lenders", of=of, to=to, start=start, stop=stop, rows=rows)
+    stages.run("thin out", thin_sample, [()], lambda: "thin", int(job.layout["thin"].sum()))
     stages.tiles("link", fitting.link, "links")
     for t in _tiles(job):
         store.remove(job.tile(t, "edges"))
@@ -270,7 +274,7 @@ def _round(
 ) -> dict[str, Any]:
     """One step for all tiles."""
     store, step, size = stages.job.store, at["step"] + 1, len(spread)
-    thin = {step: stages.job.layout["thin"].sum()}
+    thin = int(stages.job.layout["thin"].sum())
     stages.run("agree", step_of_all, [(step,)], lambda step: f"rounds/thin-{step:02d}", thin)
     stages.tiles("solve", fitting.solve, f"step-{step:02d}", step)
     HPd = _added([one["HPd"] for one in stages.sums(f"step-{step:02d}") if one["HPd"]], (size,))

@@ -1,9 +1,12 @@
-"""The coarse level of a round: what all tiles together say of a thin sample of the rows.
+"""The coarse level: what all tiles together say of a thin sample of the rows.
 
-A tile knows little of a step that is long where data say little, and smooth over many tiles: it goes on beyond what it
-sees. So first a step is found at some rows of each tile, the thin ones, for all tiles together: Z c, c being its values
-there and Z what each other row expects of its parents. Z costs the prior least, so that ZᵀPZ is the precision of the
-thin rows by themselves; ZᵀWZ is put on their diagonal, row by row added up. The tiles then begin with Z c.
+A tile knows little of what is long and smooth where data say little: that goes on beyond what it sees. So each round
+begins with a step at some rows of each tile, the thin ones, for all tiles together: Z c, c being its values there and Z
+what each other row expects of its parents. Z costs the prior least, so that ZᵀPZ is the precision of the thin rows by
+themselves; ZᵀWZ is put on their diagonal, row by row added up. The tiles then begin with Z c.
+
+And by what is on that diagonal a tile knows how much is known of the thin rows far away, by rows that it doesn't see:
+its standard deviations would be too large otherwise.
 """
 
 from __future__ import annotations
@@ -15,24 +18,69 @@ from numpy.typing import NDArray
 
 from npvi.components import ProcessPrecision
 from npvi.graph import Graph, build_graph, point_keys
-from npvi.linalg import Triangular
+from npvi.linalg import Noise, Triangular
 from npvi.priors import NNGP
 from npvi.tiled.domain import Domain
 from npvi.tiled.job import Job, job_at
 
-__all__ = ["Interpolation", "step_of_all"]
+__all__ = ["Interpolation", "Thin", "known_from_afar", "step_of_all", "thin_sample"]
 
 Vector = NDArray[np.float64]
 
 _SOLVED = 1e-2
+#: draws of what rows are, given thin ones: what is asked for are means over many rows
+_DRAWS = 8
+#: share of what is said of a thin row up to which there are rows near it that a tile doesn't see
+_MOST = 0.9
 
 
 class Interpolation:
-    """Z of what a tile sees.
+    """Z: values at some rows of a graph, and what all others expect of their parents, given these.
 
     Parameters
     ----------
-    domain : of the tile.
+    root : T of the prior P = TᵀT.
+    at : the rows whose values are given.
+
+    Examples
+    --------
+    >>> graph = build_graph([[0.0], [1.0], [2.0]], 1, order="given")
+    >>> z = Interpolation(Triangular(graph, np.ones(3), np.array([[0.0], [-0.5], [-0.5]])), np.array([0]))
+    >>> z.spread(np.array([4.0])), z.collected(np.array([0.0, 0.0, 4.0]))
+    (array([4., 2., 1.]), array([1.]))
+    """
+
+    def __init__(self, root: Triangular, at: NDArray[np.int64]) -> None:
+        diagonal, edges = root.diagonal.copy(), root.edges.copy()
+        diagonal[at], edges[at] = 1.0, 0.0
+        self._root, self._at = Triangular(root.graph, diagonal, edges), at
+
+    def spread(self, values: Vector) -> Vector:
+        """Z c at all rows."""
+        x = np.zeros(len(self._root.diagonal))
+        x[self._at] = values
+        return self._root.solve(x)
+
+    def collected(self, values: Vector) -> Vector:
+        """Zᵀ v, for values of all rows."""
+        return self._root.transpose_solve(values)[self._at]
+
+    def lumped(self, weight: Vector, noise: Noise) -> NDArray[np.float64]:
+        """ZᵀWZ added up row by row, for weights of all rows; and the same with weights times the variance that rows
+        have when those at `at` are known, by draws: shape (2, rows)."""
+        whitened = noise.columns(0, _DRAWS)
+        whitened[self._at] = 0.0
+        variance = (self._root.solve(whitened) ** 2).mean(axis=1)
+        weight = weight * self.spread(np.ones(len(self._at)))
+        return np.stack([self.collected(weight), self.collected(weight * variance)])
+
+
+class Thin:
+    """The thin rows that a tile sees.
+
+    Attributes
+    ----------
+    at, index : where they are among the rows that the tile sees, and among all thin ones.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -42,59 +90,79 @@ class Interpolation:
         self.index = (np.cumsum(thin) - thin)[domain.owner[self.at]] + domain.number[self.at]
 
     @cached_property
-    def _root(self) -> Triangular:
-        root = self.domain.prior.root
-        diagonal, edges = root.diagonal.copy(), root.edges.copy()
-        diagonal[self.at], edges[self.at] = 1.0, 0.0
-        return Triangular(root.graph, diagonal, edges)
+    def interpolation(self) -> Interpolation:
+        """From them to all rows that the tile sees."""
+        return Interpolation(self.domain.prior.root, self.at)
 
-    def spread(self, values: Vector) -> Vector:
-        """Z c at all rows that the tile sees, for values of the thin ones among them."""
-        x = np.zeros(len(self.domain.rows))
-        x[self.at] = values
-        return self._root.solve(x)
 
-    def collected(self, values: Vector) -> Vector:
-        """Zᵀ v, for values of the tile's own rows."""
-        x = np.zeros(len(self.domain.rows))
-        x[self.domain.own] = values
-        return self._root.transpose_solve(x)[self.at]
+def thin_sample(folder: str) -> None:
+    """The thin rows by themselves: their prior, and what all rows say of them."""
+    job = job_at(folder)
+    counts, settled = job.layout["thin"], job.settled
+    found = [(job.store.read(job.tile(t, "coarse")), counts[t]) for t in np.flatnonzero(counts).tolist()]
+    rows, levels = (np.concatenate([one[name][:n] for one, n in found]) for name in ("rows", "levels"))
+    X = rows[:, : len(job.source.inputs)]
+    points = settled.points(X)
+    order = np.lexsort((point_keys(rows), point_keys(points), levels))
+    graph = build_graph(points[order], max(1, min(settled.neighbors, len(rows) - 1)), order="given").packed()
+    order = order[graph.order]
+    places = np.ascontiguousarray(settled.part.places(X)[order])
+    weight = _added(job, len(order), "thin-weight")[order]
+    arrays = {"places": places, "parents": graph.parents, "spatial": graph.spatial, "weight": weight}
+    job.store.write("thin", order=order, keys=point_keys(rows)[order].view(np.int64), **arrays)
 
-    def lumped(self, weight: Vector) -> Vector:
-        """ZᵀWZ added up row by row, for weights of the tile's own rows."""
-        return self.collected(weight * self.spread(np.ones(len(self.at)))[self.domain.own])
+
+def _added(job: Job, size: int, name: str) -> NDArray[np.float64]:
+    """What tiles say of the thin rows, in the order of the tiles."""
+    pieces, index = [], []
+    for tile in np.flatnonzero(job.layout["rows"]).tolist():
+        index.append(job.store.read(job.tile(tile, "thin"))["index"])
+        pieces.append(job.store.read_vectors(job.tile(tile, name), len(index[-1])))
+    total = np.zeros((size, pieces[0].shape[1]))
+    np.add.at(total, np.concatenate(index), np.concatenate(pieces))
+    return total
+
+
+class _Sample:
+    """What `thin_sample` has found."""
+
+    def __init__(self, job: Job) -> None:
+        found = job.store.read("thin")
+        graph = Graph(np.arange(len(found["order"])), found["parents"], found["spatial"])
+        self.prior = NNGP(job.settled.kernel, job.settled.nugget, found["places"], graph)
+        self.weight, self.order, self.noise = found["weight"], found["order"], Noise(found["keys"])
 
 
 def step_of_all(folder: str, step: int) -> None:
     """The step at the thin rows, by what tiles have left."""
     job = job_at(folder)
-    prior, order = _thin(job)
-    weight, left = np.zeros((2, len(order)))
-    for tile in np.flatnonzero(job.layout["rows"]).tolist():
-        index = job.store.read(job.tile(tile, "thin"))["index"]
-        for total, name in ((weight, "thin-weight"), (left, f"thin-{step - 1:02d}")):
-            np.add.at(total, index, job.store.read_vectors(job.tile(tile, name), len(index))[:, 0])
+    sample = _Sample(job)
+    order, weight = sample.order, np.maximum(sample.weight[:, 0], 0.0)
+    left = _added(job, len(order), f"thin-{step - 1:02d}")[order, 0]
     found = np.empty(len(order))
-    weight = np.maximum(weight[order], 0.0)
-    found[order] = ProcessPrecision(prior, weight, tolerance=_SOLVED).solve(left[order])
+    found[order] = ProcessPrecision(sample.prior, weight, tolerance=_SOLVED).solve(left)
     job.store.write(f"rounds/thin-{step:02d}", found=found)
 
 
-def _thin(job: Job) -> tuple[NNGP, NDArray[np.int64]]:
-    """The prior of the thin rows by themselves, and which of them is where in its order."""
-    settled = job.settled
-    if not job.store.has("thin"):
-        counts = job.layout["thin"]
-        found = [(job.store.read(job.tile(t, "coarse")), counts[t]) for t in np.flatnonzero(counts).tolist()]
-        rows, levels = (np.concatenate([one[name][:n] for one, n in found]) for name in ("rows", "levels"))
-        X = rows[:, : len(job.source.inputs)]
-        points = settled.points(X)
-        order = np.lexsort((point_keys(rows), point_keys(points), levels))
-        k = max(1, min(settled.neighbors, len(rows) - 1))
-        graph = build_graph(points[order], k, order="given").packed()
-        order = order[graph.order]
-        places = np.ascontiguousarray(settled.part.places(X)[order])
-        job.store.write("thin", order=order, places=places, parents=graph.parents, spatial=graph.spatial)
-    found_ = job.store.read("thin")
-    graph = Graph(np.arange(len(found_["order"])), found_["parents"], found_["spatial"])
-    return NNGP(settled.kernel, settled.nugget, found_["places"], graph), found_["order"]
+def known_from_afar(domain: Domain, weight: Vector) -> Vector:
+    """Precisions that rows which a tile doesn't see add to thin rows that it sees; `weight` is that of those it sees.
+
+    What many rows say of a thin one nearby is 1/(1/g + c), where g is the sum of their weights, and c the variance that
+    they have where the thin one is known, as if it were the same for all of them."""
+    sample, thin = _Sample(domain.job), Thin(domain)
+    place = np.empty(len(sample.order), np.int64)
+    place[sample.order] = np.arange(len(place))
+    at = place[thin.index]
+    seen = thin.interpolation.lumped(weight, Noise(domain.keys)).T
+    # where most is seen, what is not is far away
+    amid = seen[:, 0] < _MOST * sample.weight[at, 0]
+    sample.weight[at] -= seen
+    found = np.zeros(len(weight))
+    of_sample = Interpolation(sample.prior.root, at)
+    found[thin.at] = np.where(amid, _said(*of_sample.lumped(_said(*sample.weight.T), sample.noise)), 0.0)
+    return found
+
+
+def _said(weight: Vector, variance: Vector) -> Vector:
+    """1/(1/g + c), for g and gc."""
+    return np.maximum(weight, 0.0) / (1.0 + np.maximum(variance, 0.0))

@@ -2,10 +2,11 @@
 
 At the optimum the mean f of all rows solves r(f) = ∂E log p/∂f − P̃ f = 0, P̃ being the prior's precision with the mean's
 coefficients integrated out (`npvi.components.stack`). A tile's own fit solves these equations for what it sees. What is
-left at its own rows comes from rows further away. A round is one step of a preconditioned iteration for all rows: each
-tile finds the Newton step d of what it sees with its outermost rows held (a restricted Schwarz step), the tiles'
-coefficients are moved together by what all of them say, and the length of the step is that which leaves least of
-the residual, measured in standard deviations; each step is made to have no part in that of the step before.
+left at its own rows comes from rows further away. A round is one step of a preconditioned iteration for all rows: all
+tiles together find a step at a thin sample of the rows (`npvi.tiled.coarse`); from there each finds the Newton step
+d of what it sees with its outermost rows held (a restricted Schwarz step, of two levels); the coefficients are moved
+together by what all tiles say, and the length of the step is that which leaves least of the residual, measured in
+standard deviations; each step is made to have no part in that of the step before.
 
 For products with P = TᵀT at its own rows a tile has all rows of T that these are in, its own and some of its
 neighbours' (`link`). All sums are taken in the order of the tiles, so that it doesn't matter who worked when.
@@ -23,8 +24,8 @@ from npvi.components import ProcessPrecision, Trend
 from npvi.inference import AllCovariances, Data, fit_posterior
 from npvi.linalg import Noise
 from npvi.model import Fitted
-from npvi.tiled.coarse import Interpolation
-from npvi.tiled.domain import build, keep, open_domain, sparse_rows
+from npvi.tiled.coarse import Thin, known_from_afar
+from npvi.tiled.domain import Domain, build, keep, open_domain, sparse_rows
 from npvi.tiled.job import Job, job_at
 from npvi.tiled.sense import blaming, check_posterior
 from npvi.tiled.store import StoreError
@@ -52,9 +53,13 @@ def fit_tile(folder: str, tile: int) -> None:
     fit = fit_posterior(family, domain.data, domain.stack, None, _TOLERANCE, int(job.plan["max_iter"]))
     fit = fit.unless_interrupted()
     trend, own = fit.trend, domain.own
+    thin, weight = Thin(domain), np.zeros(len(domain.rows))
+    weight[own] = np.maximum(fit.posterior.site_precision[own], 0.0)
     vectors = {
         "mean": fit.posterior.mean[own],
-        "variance": fit.variance[own],
+        "variance-alone": fit.variance[own],
+        "weight-alone": weight[own],
+        "thin-weight": thin.interpolation.lumped(weight, Noise(domain.keys)).T,
         "basis": domain.basis[own],
         # Z: by how much f rises with β
         "along": (domain.basis + trend.sensitivity)[own],
@@ -76,6 +81,7 @@ def fit_tile(folder: str, tile: int) -> None:
         "seen": len(domain.rows),
         "variance_error": float(fit.info.get("variance_error", 0.0)),
     }
+    job.store.write(job.tile(tile, "thin"), index=thin.index)
     job.store.write(job.tile(tile, "edges"), edges=edges, owner=owner, number=number)
     job.store.write(job.tile(tile, "fit"), about, sensitivity=trend.sensitivity, information=information, lent=lent)
 
@@ -178,40 +184,48 @@ def multiply(folder: str, tile: int, step: int) -> None:
 
 
 def start(folder: str, tile: int) -> None:
-    """What is left of the equations at the tile's own rows, once all tiles have fitted theirs."""
+    """What is left of the equations at the tile's own rows, once all tiles have fitted theirs, with the variances that
+    rows have when those that the tile didn't see are known, too."""
     job = job_at(folder)
-    if not job.layout["rows"][tile]:
+    domain = open_domain(job, tile)
+    if domain is None:
         job.store.write(_state(job, tile, 0), _NOTHING)
         return
+    weight, variance = (domain.gathered(f"{name}-alone")[:, 0] for name in ("weight", "variance"))
+    afar = known_from_afar(domain, weight)
+    family, own = AllCovariances(domain.prior, Noise(domain.keys)), domain.own
+    alone, informed = family.covariance(weight), family.covariance(weight + afar)
+    assert alone is not None  # P + W is positive definite for w ≥ 0
+    assert informed is not None
+    variance = (variance * informed.variance / alone.variance)[own]
+    at = np.flatnonzero(afar)
+    job.store.write(job.tile(tile, "afar"), at=at, weight=afar[at])
+    mean, nothing = job.own(tile, "mean")[:, 0], np.zeros(len(own))
+    precision = domain.data.take(own).expectations(mean, variance).precision
+    job.store.write_vectors(job.tile(tile, "weight"), np.maximum(precision, 0.0))
+    job.store.write_vectors(job.tile(tile, "variance"), variance)
     coefficients = np.array(job.store.about("rounds/begun")["coefficients"])
     found = job.store.read(job.tile(tile, "product-00"))["product"]
     pull = found - job.own(tile, "of-basis") @ coefficients
-    mean, nothing = job.own(tile, "mean")[:, 0], np.zeros(len(pull))
-    _keep_state(job, tile, 0, mean, {}, pull=pull, step=nothing, stepped=nothing, before=nothing)
+    _keep_state(domain, 0, mean, {}, pull=pull, step=nothing, stepped=nothing, before=nothing)
 
 
 def _state(job: Job, tile: int, step: int) -> str:
     return job.tile(tile, f"state-{step:02d}")
 
 
-def _keep_state(job: Job, tile: int, number: int, mean: Vector, sums: dict[str, float], **arrays: Vector) -> None:
+def _keep_state(domain: Domain, number: int, mean: Vector, sums: dict[str, float], **arrays: Vector) -> None:
     """Write down where a tile is after a round, and what is left of the equations there; `arrays` has P̃ times the mean
     as `pull`. The precisions stay those of the beginning."""
+    job, tile = domain.job, domain.tile
     variance = job.own(tile, "variance")[:, 0]
-    at = _own_data(job, tile).expectations(mean, variance)
-    residual = at.gradient - arrays["pull"]
-    left = residual * np.sqrt(variance)
-    domain = open_domain(job, tile)
-    assert domain is not None  # it has rows
-    interpolation = Interpolation(domain)
-    if number == 0:
-        weight = np.maximum(at.precision, 0.0)
-        job.store.write(job.tile(tile, "thin"), index=interpolation.index)
-        job.store.write_vectors(job.tile(tile, "thin-weight"), interpolation.lumped(weight))
-        job.store.write_vectors(job.tile(tile, "weight"), weight)
-    job.store.write_vectors(job.tile(tile, f"thin-{number:02d}"), interpolation.collected(residual))
+    residual = domain.data.take(domain.own).expectations(mean, variance).gradient - arrays["pull"]
+    everywhere = np.zeros(len(domain.rows))
+    everywhere[domain.own] = residual
+    job.store.write_vectors(job.tile(tile, f"thin-{number:02d}"), Thin(domain).interpolation.collected(everywhere))
     job.store.write_vectors(job.tile(tile, f"residual-{number:02d}"), residual)
     job.store.write_vectors(job.tile(tile, f"mean-{number:02d}"), mean)
+    left = residual * np.sqrt(variance)
     sums = {"squares": float(left @ left), "largest": float(np.abs(left).max()), **sums}
     job.store.write(_state(job, tile, number), sums, **arrays)
 
@@ -225,8 +239,8 @@ def solve(folder: str, tile: int, step: int) -> None:
         job.store.write(name, {"HPd": []})
         return
     left, weight = domain.gathered(f"residual-{step - 1:02d}")[:, 0], domain.gathered("weight")[:, 0]
-    interpolation = Interpolation(domain)
-    begun = interpolation.spread(job.store.read(f"rounds/thin-{step:02d}")["found"][interpolation.index])
+    thin = Thin(domain)
+    begun = thin.interpolation.spread(job.store.read(f"rounds/thin-{step:02d}")["found"][thin.index])
     left -= domain.prior.matvec(begun) + weight * begun
     held = ~domain.inner
     weight[held] = _HELD * (weight[held] + domain.prior.precision_diagonal[held])
@@ -240,7 +254,8 @@ def solve(folder: str, tile: int, step: int) -> None:
 def move(folder: str, tile: int, step: int) -> None:
     """Take the step."""
     job = job_at(folder)
-    if not job.layout["rows"][tile]:
+    domain = open_domain(job, tile)
+    if domain is None:
         job.store.write(_state(job, tile, step), {**_NOTHING, "moved": 0.0, "farthest": 0.0})
         return
     decided = job.store.about(f"rounds/taken-{step:02d}")
@@ -254,7 +269,7 @@ def move(folder: str, tile: int, step: int) -> None:
     far = length * moved / np.sqrt(job.own(tile, "variance")[:, 0])
     sums = {"moved": float(far @ far), "farthest": float(np.abs(far).max())}
     pull = state["pull"] + length * stepped
-    _keep_state(job, tile, step, mean, sums, pull=pull, step=moved, stepped=stepped, before=before)
+    _keep_state(domain, step, mean, sums, pull=pull, step=moved, stepped=stepped, before=before)
 
 
 def complete(folder: str, tile: int, step: int) -> None:
@@ -268,6 +283,8 @@ def complete(folder: str, tile: int, step: int) -> None:
     mean, variance = domain.gathered(f"mean-{step:02d}")[:, 0], domain.gathered("variance")[:, 0]
     sensitivity = job.store.read(job.tile(tile, "fit"))["sensitivity"]
     w = np.maximum(domain.data.expectations(mean, variance).precision, 0.0)
+    afar, known = job.store.read(job.tile(tile, "afar")), w.copy()
+    known[afar["at"]] += afar["weight"]
     coefficients = np.array(job.store.about("rounds/ended")["coefficients"])
     residual = mean - domain.basis @ coefficients
     family = AllCovariances(domain.prior, Noise(domain.keys))
@@ -285,7 +302,7 @@ def complete(folder: str, tile: int, step: int) -> None:
     said = domain.data.take(own).expectations(mean[own], variance[own]).value.sum()
     bound = said + 0.5 * (w[own] @ variance[own] - whitened @ whitened - logarithms)
     bound -= 0.5 * np.log(domain.prior.conditional_variance[own]).sum()
-    arrays = {"residual": residual, "site_precision": w, "sensitivity": sensitivity}
+    arrays = {"residual": residual, "site_precision": known, "sensitivity": sensitivity}
     kept = {"places": domain.places, "parents": domain.graph.parents, "spatial": domain.graph.spatial}
     job.store.write(name, {"bound": float(bound)}, **arrays, **kept, keys=domain.keys)
 
@@ -321,17 +338,3 @@ def fitted_tile(job: Job, tile: int, trend: tuple[Vector, NDArray[np.float64]]) 
         n_iter=1,
         info={},
     )
-
-
-def _own_rows(job: Job, tile: int) -> NDArray[np.float64]:
-    return job.store.read(job.tile(tile, "rows"))["rows"]
-
-
-def _own_data(job: Job, tile: int) -> Data:
-    _, y, row = job.source.split(_own_rows(job, tile))
-    likelihood = job.settled.likelihood
-    return Data(likelihood, likelihood.check_response(y), likelihood.check_row(row, len(y), y))
-
-
-def _own_basis(job: Job, tile: int) -> NDArray[np.float64]:
-    return job.settled.part.basis(_own_rows(job, tile)[:, : len(job.source.inputs)])

@@ -75,7 +75,7 @@ def one(part: str, noise: str, seed: int, rows: int, samples: int) -> list[Row]:
         kernel = npvi.kernels.Matern32(0.5, 1.0)
         held = likelihood.replace(**{name: npvi.fixed(value) for name, value in _numbers(likelihood).items()})
         model = _estimator(held, kernel, rows).fit(X, y)
-        priors = weak_priors(model.fitted_.model, X, model.data_.latent_unit)
+        priors = weak_priors(model.fitted_.model, X, y, model.data_.latent_unit)
         draws = _free(X, y, likelihood, priors, samples, seed)
     return [_errors(model.predict_dist(X), draws)]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 from scipy.special import chdtri, gammaln, ndtri
 from scipy.stats import qmc
@@ -60,6 +60,15 @@ _MORE = 0.5
 #: points that nodes are chosen from, the least share of the weight of one, and parameters up to which skewness and
 #: covariances count
 _CANDIDATES, _LITTLE, _ASKEW, _TOGETHER = 300, 0.005, 4, 3
+#: standard deviations of the surface by which it counts as deeper than foreseen
+_CAUTION = 0.5
+#: points from all over the prior, relative to those of a cloud, and how many of them the bound is evaluated at
+_OF_PRIOR, _SCATTERED = 0.25, 8
+#: as many where little is known, and the typical depth of the bound, in nats, from which on much is
+_MANY, _KNOWN = 32, 25.0
+#: nats below the best from which on such a point says nothing of the posterior's own shape, and the least depth of
+#: what nobody has seen
+_NO_SAY, _NEAREST = 8.0, 4.0
 #: length scales of the surface that are tried, in standard deviations of the posterior, and heights
 _LENGTHS, _HEIGHTS = (1.5, 2.5, 4.0, 6.0), (0.5, 1.5, 5.0, 15.0)
 
@@ -194,15 +203,27 @@ def integrate(
     rank = np.empty(d, dtype=np.int64)
     rank[sorted(range(d), key=lambda i: (names[i], curvature[i, i]))] = np.arange(d)
     noise = _noise(d)[:, rank]
+    # what lies apart from the best, such as surfaces so long that nothing tells their height, is found from the prior
+    prior = _FromPrior(space, top, np.sqrt(np.einsum("ij,ij->i", root, root)))
+    even = qmc.Sobol(d, seed=0).random(int(_OF_PRIOR * _POINTS))[:, rank]
+    scattered = prior.points(even)
+    lower: list[float] = []  # how deep the bound typically is
+    for z in scattered[:_MANY]:
+        if len(lower) == _SCATTERED and np.median(lower) > _KNOWN:
+            break  # most of the prior is ruled out
+        lower.append(best.value - evaluate(np.clip(z, space.low, space.high)).value)
+        if lower[-1] > _NO_SAY:
+            known.pop()
+    far = float(np.clip(np.median(lower), _NEAREST, _FAR))
     best_round: tuple[float, Cloud, Columns, Vector, Vector] | None = None
     rounds: list[float] = []
     for _ in range(_ROUNDS):
-        surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T))
+        surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T), far)
 
         def log_density(z: Columns, surface: Surface = surface) -> Vector:
             return log_prior(z) + surface(z)
 
-        cloud = _cloud(log_density, top, root, noise)
+        cloud = _cloud(log_density, top, root, noise, prior, scattered)
         nodes, weights = _nodes(cloud.where(np.all(cloud.z <= highest, axis=1)))
         off = np.maximum(np.array([evaluate(z).value for z in nodes]) - surface(nodes), -_LOWEST)
         missed = float(weights @ np.minimum(np.abs(off), 10.0))
@@ -265,6 +286,7 @@ class Surface:
     chart : coordinates in which the bound has a parabola's shape, more or less.
     top, root : where it is about highest, and a factor of the covariance of z.
     curvature : minus the bound's second derivatives there, in the chart: what it is like where nothing else is known.
+    far : nats below the peak at which that levels off.
 
     Examples
     --------
@@ -275,8 +297,11 @@ class Surface:
     array([-0.5, -0.1])
     """
 
-    def __init__(self, known: list[Evaluation], chart: Chart, top: Vector, root: Columns, curvature: Columns) -> None:
+    def __init__(
+        self, known: list[Evaluation], chart: Chart, top: Vector, root: Columns, curvature: Columns, far: float = _FAR
+    ) -> None:
         self.peak = max(one.value for one in known) + _ABOVE
+        self._far = far
         lowest = Evaluation(top, self.peak - _FAR, np.zeros(len(top)))
         known = [one if one.value > lowest.value else lowest._replace(z=one.z) for one in known]
         depth = np.array([np.sqrt(2.0 * (self.peak - one.value)) for one in known])
@@ -290,31 +315,36 @@ class Surface:
         d = len(top)
         slopes = np.array([one.gradient for one in known]) / chart.rate(places)
         y = np.concatenate([depth, (-slopes @ root / depth[:, None]).ravel()])
-        foreseen, slopes = self._foreseen(self._points)
-        y -= np.concatenate([foreseen, slopes.ravel()])
         error = np.array([one.error for one in known]) / depth
         noise = np.concatenate([error, np.repeat(error, d)]) ** 2
-        fits = []
+        foreseen, slopes = self._foreseen(self._points)
+        y -= np.concatenate([foreseen, slopes.ravel()])
+        best = -np.inf
         for length in _LENGTHS:
             shape = self._covariance(self._points, length)
             for height in _HEIGHTS:
-                factor = cho_factor(height**2 * shape + np.diag(noise + 1e-8 * height**2), lower=True)
-                weights = cho_solve(factor, y)
-                fit = -0.5 * float(y @ weights) - float(np.log(np.diag(factor[0])).sum())
-                fits.append((fit, length, height, weights))
-        _, self.length, self.height, self._weights = max(fits, key=lambda one: one[0])
+                factor = np.linalg.cholesky(height**2 * shape + np.diag(noise + 1e-8 * height**2))
+                solved = solve_triangular(factor, y, lower=True, check_finite=False)
+                fit = -0.5 * float(solved @ solved) - float(np.log(np.diag(factor)).sum())
+                if fit > best:
+                    best, self.length, self.height = fit, length, height
+                    self._factor, self._solved = factor, solved
 
     def __call__(self, z: Columns) -> Vector:
         return self.peak - 0.5 * self._depth(self._u(z)) ** 2
 
     def _depth(self, u: Columns) -> Vector:
-        return np.maximum(self._foreseen(u)[0] + self.height**2 * self._cross(u) @ self._weights, 0.0)
+        told = solve_triangular(self._factor, self.height**2 * self._cross(u).T, lower=True, check_finite=False)
+        found = self._foreseen(u)[0] + told.T @ self._solved
+        # a bit deeper where little is known: a bound that nobody has seen is lower than hoped rather than higher
+        unknown = np.maximum(self.height**2 - np.einsum("ij,ij->j", told, told), 0.0)
+        return np.maximum(found + _CAUTION * np.sqrt(unknown), 0.0)
 
     def _foreseen(self, u: Columns) -> tuple[Vector, Columns]:
-        """Depth and gradient of the parabola, which is as deep as all that is far in the end."""
+        """Depth and gradient of the parabola, which levels off in the end."""
         along = u @ self._parabola
         square = np.einsum("ij,ij->i", along, u)
-        flatter = 1.0 / (1.0 + square / (2.0 * (_FAR - _ABOVE)))
+        flatter = 1.0 / (1.0 + square / (2.0 * (self._far - _ABOVE)))
         depth = np.sqrt(2.0 * _ABOVE + square * flatter)
         return depth, along * (flatter**2 / depth)[:, None]
 
@@ -339,6 +369,38 @@ class Surface:
         return np.block([[own, across], [across.T, second.transpose(0, 2, 1, 3).reshape(n * d, n * d)]])
 
 
+class _FromPrior:
+    """Points as the prior has them, and their density; of numbers without one, about the best."""
+
+    def __init__(self, space: SearchSpace, top: Vector, deviation: Vector) -> None:
+        self._priors = [
+            c.prior if c.prior is not None else (float(x), float(sd))
+            for c, x, sd in zip(space.coordinates, top, deviation)
+        ]
+
+    def points(self, uniform: Columns) -> Columns:
+        """For numbers that fill the unit cube evenly."""
+        u = np.clip(uniform, 1e-9, 1.0 - 1e-9)
+        found = np.empty_like(u)
+        for i, prior in enumerate(self._priors):
+            if isinstance(prior, PenalisedComplexity):
+                found[:, i] = np.log(prior.mode) + np.log(-np.log1p(-u[:, i])) / prior.exponent
+            else:
+                found[:, i] = prior[0] + prior[1] * ndtri(u[:, i])
+        return found
+
+    def log_density(self, z: Columns) -> Vector:
+        """Of these points."""
+        total = np.zeros(len(z))
+        for x, prior in zip(z.T, self._priors):
+            if isinstance(prior, PenalisedComplexity):
+                t = np.minimum(prior.exponent * (x - np.log(prior.mode)), 700.0)
+                total += np.log(abs(prior.exponent)) + t - np.exp(t)
+            else:
+                total -= 0.5 * ((x - prior[0]) / prior[1]) ** 2 + np.log(prior[1] * np.sqrt(2.0 * np.pi))
+        return total
+
+
 def _noise(d: int) -> Columns:
     """Points of Student's t, always the same ones, spread evenly."""
     uniform = qmc.Sobol(d + 1, seed=0).random(_POINTS)
@@ -346,24 +408,34 @@ def _noise(d: int) -> Columns:
     return ndtri(np.clip(uniform[:, :d], 1e-12, 1.0 - 1e-12)) * scale[:, None]
 
 
-def _cloud(log_density: Callable[[Columns], Vector], centre: Vector, root: Columns, noise: Columns) -> Cloud:
-    """Points with weights: from where the posterior is thought to be to where the points before found it.
+def _cloud(
+    log_density: Callable[[Columns], Vector],
+    centre: Vector,
+    root: Columns,
+    noise: Columns,
+    prior: _FromPrior,
+    scattered: Columns,
+) -> Cloud:
+    """Points with weights: from where the posterior is thought to be to where the points before found it, and some from
+    all over the prior, which find what lies apart, such as surfaces so long that nothing is known of their height.
 
     Everything is a smooth function of what goes in, unlike a walk: models that are equal but for their units, or the
     order of their columns, have the same nodes.
     """
     d = len(centre)
-    log_t = -0.5 * (_FREEDOM + d) * np.log1p(np.einsum("ij,ij->i", noise, noise) / _FREEDOM)
-    for _ in range(_PASSES):
-        z = centre + noise @ root.T
-        heights = log_density(z)
-        share = np.exp(heights - log_t - np.max(heights - log_t))
-        cloud = Cloud(z, share / share.sum(), 0.0)
-        total = float(np.log(share.mean()) + np.max(heights - log_t)) + float(np.linalg.slogdet(root)[1])
-        covariance = cloud.covariance + _WIDER * root @ root.T
-        centre, root = cloud.mean, _root(covariance)
     constant = gammaln(0.5 * (_FREEDOM + d)) - gammaln(0.5 * _FREEDOM) - 0.5 * d * np.log(_FREEDOM * np.pi)
-    return cloud._replace(log_integral=total - float(constant))
+    share = len(scattered) / (len(scattered) + len(noise))
+    for _ in range(_PASSES):
+        z = np.vstack([centre + noise @ root.T, scattered])
+        u = np.linalg.solve(root, (z - centre).T)
+        log_t = constant - 0.5 * (_FREEDOM + d) * np.log1p(np.einsum("ij,ij->j", u, u) / _FREEDOM)
+        log_t -= np.linalg.slogdet(root)[1]
+        heights = log_density(z)
+        off = heights - np.logaddexp(np.log1p(-share) + log_t, np.log(share) + prior.log_density(z))
+        weights = np.exp(off - np.max(off))
+        cloud = Cloud(z, weights / weights.sum(), float(np.log(weights.mean()) + np.max(off)))
+        centre, root = cloud.mean, _root(cloud.covariance + _WIDER * root @ root.T)
+    return cloud
 
 
 def _root(covariance: Columns) -> Columns:

@@ -293,6 +293,11 @@ def test_a_recognizer_of_something_else(trained):
         npvi.GPClassifier(method="npvi-nn", learn=False).fit(X, np.arange(60) % 3)
 
 
+def test_a_folder_is_no_recognizer(tmp_path):
+    with pytest.raises(RecognizerError, match="is a folder, and a recognizer is a file"):
+        Recognizer.load(tmp_path)
+
+
 @pytest.mark.parametrize("scale", [0.1, 1.0])
 def test_noise_with_a_kink(scale):
     """Where f is next to y, a kink says all there is to say of f: examples begin as far from it as the noise is."""

@@ -2,9 +2,9 @@
 
     NPVI_DATA=... python -m benchmarks.beside.published
 
-sdmTMB's numbers are for a Matérn of smoothness 1 on a mesh with nodes some 10 km apart; ours for smoothness 3/2,
-without cells, and with the field held constant in cells of 10 and 15 km. "off" is the difference in published standard
-errors.
+sdmTMB's numbers are for a Matérn of smoothness 1 on a mesh, whose nodes are those places of tows, in the order of rows,
+that are no nearer than 10 km (the trend: 5 km) to each other. "ours" is a field of smoothness 3/2 without a mesh;
+"mesh" has these nodes, and some around them. "off" is the difference in published standard errors.
 """
 
 from __future__ import annotations
@@ -20,13 +20,30 @@ import pandas as pd
 
 import npvi
 from benchmarks.common import say, show, skip
+from npvi.components import Mesh
 
-_FIELD, _BY_YEAR = "gp(X, Y{cell})", "gp(X, Y, by=year, range=shared{cell})"
-#: name → likelihood, formula, and published (value, standard error or None) by the name in our summary
-_COD: dict[str, tuple[str, str, dict[str, tuple[float, float | None]]]] = {
+
+def _field(mesh: Any) -> npvi.Field:
+    return npvi.Field("X", "Y", mesh=mesh)
+
+
+def _by_year(mesh: Any) -> npvi.Field:
+    return npvi.Field("X", "Y", by="year", range="shared", mesh=mesh)
+
+
+def _trend(mesh: Any) -> npvi.Varying:
+    return npvi.Varying("scaled_year", over=npvi.Field("X", "Y", range="shared", mesh=mesh))
+
+
+#: name → likelihood, response, terms beside fields, fields on a mesh or without one, its shortest edge, and published
+#: (value, standard error or None) by the name in our summary
+_COD: dict[str, tuple[str, str, list[Any], list[Any], float, dict[str, tuple[float, float | None]]]] = {
     "presence, field": (
         "bernoulli",
-        f"present ~ depth_scaled + depth_scaled2 + {_FIELD}",
+        "present",
+        [npvi.Linear("depth_scaled", "depth_scaled2")],
+        [_field],
+        10.0,
         {
             "constant": (1.14, 0.44),
             "depth_scaled": (-2.17, 0.21),
@@ -37,7 +54,10 @@ _COD: dict[str, tuple[str, str, dict[str, tuple[float, float | None]]]] = {
     ),
     "presence, fields of years": (
         "bernoulli",
-        f"present ~ depth_scaled + depth_scaled2 + {_FIELD} + {_BY_YEAR}",
+        "present",
+        [npvi.Linear("depth_scaled", "depth_scaled2")],
+        [_field, _by_year],
+        10.0,
         {
             "constant": (1.37, 0.58),
             "depth_scaled": (-2.47, 0.25),
@@ -49,7 +69,10 @@ _COD: dict[str, tuple[str, str, dict[str, tuple[float, float | None]]]] = {
     ),
     "density, fields of years": (
         "tweedie",
-        f"density ~ poly(log_depth, 2) + {_FIELD} + {_BY_YEAR}",
+        "density",
+        [npvi.Linear("poly(log_depth, 2)")],
+        [_field, _by_year],
+        10.0,
         {
             "constant": (1.86, 0.208),
             "poly(log_depth, 2)[0]": (-65.1, 6.32),
@@ -63,7 +86,10 @@ _COD: dict[str, tuple[str, str, dict[str, tuple[float, float | None]]]] = {
     ),
     "density, smooth of depth": (
         "tweedie",
-        f"density ~ s(depth) + {_FIELD}",
+        "density",
+        [npvi.Smooth("depth")],
+        [_field],
+        10.0,
         {
             "constant": (2.37, 0.215),
             "gp(X, Y)__range": (16.4, 4.47),
@@ -74,7 +100,10 @@ _COD: dict[str, tuple[str, str, dict[str, tuple[float, float | None]]]] = {
     ),
     "density, trend in space": (
         "tweedie",
-        f"density ~ scaled_year + {_FIELD} + scaled_year:gp(X, Y, range=shared{{cell}})",
+        "density",
+        [npvi.Linear("scaled_year")],
+        [_field, _trend],
+        5.0,
         {
             "constant": (2.26, 0.326),
             "scaled_year": (-0.0632, 0.205),
@@ -98,7 +127,6 @@ _INDEX = {
     2015: (1_116_301, 1_982_062),
     2017: (543_622, 1_034_867),
 }
-_CELLS = (None, 10, 15)
 #: posterior means and standard deviations of spAbundance: with observers, and with a field besides
 _WARBLERS = {
     "constant": (-0.2307, 0.3418, -0.1236, 0.3074),
@@ -113,13 +141,21 @@ _WARBLERS = {
 }
 
 
-def _fit(likelihood: str, formula: str, table: pd.DataFrame, cell: float | None, **row: Any) -> tuple[Any, float]:
-    formula = formula.replace("{cell}", "" if cell is None else f", cell={cell}")
+def _fit(likelihood: str, response: str, terms: list[Any], table: pd.DataFrame) -> tuple[Any, float]:
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = npvi.GPRegressor(likelihood, formula=formula, hyper="plug-in").fit(table, **row)
+        model = npvi.GPRegressor(likelihood, terms=terms, hyper="plug-in").fit(table, response)
     return model, time.process_time() - started
+
+
+def _nodes(table: pd.DataFrame, edge: float) -> np.ndarray:
+    """Places of rows in their order, none nearer than an edge to one before it, and nodes around them."""
+    kept: list[np.ndarray] = []
+    for place in table[["X", "Y"]].to_numpy():
+        if not kept or np.linalg.norm(np.array(kept) - place, axis=1).min() >= edge:
+            kept.append(place)
+    return Mesh.of(np.array(kept), edge).nodes
 
 
 def _cod(folder: Path) -> None:
@@ -129,33 +165,38 @@ def _cod(folder: Path) -> None:
         scaled_year=(table["year"] - table["year"].mean()) / 10.0,
         fyear=table["year"].astype(str),
     )
-    _fit("bernoulli", _COD["presence, field"][1], table, 10)  # compiles
-    for name, (likelihood, formula, published) in _COD.items():
-        found = {cell: _fit(likelihood, formula, table, cell) for cell in _CELLS}
-        values = {cell: model.summary()["value"] for cell, (model, _) in found.items()}
+    nodes = {edge: _nodes(table, edge) for edge in (5.0, 10.0)}
+    say(f"  nodes of meshes: {', '.join(f'{len(of):,} ({edge:g} km)' for edge, of in nodes.items())}")
+    for mesh in (None, nodes[10.0]):
+        _fit("bernoulli", "present", [_field(mesh)], table)  # compiles
+    for name, (likelihood, response, others, fields, edge, published) in _COD.items():
+        found = [
+            _fit(likelihood, response, [*others, *(field(mesh) for field in fields)], table)
+            for mesh in (None, nodes[edge])
+        ]
+        values = [model.summary()["value"] for model, _ in found]
         rows: list[tuple[object, ...]] = []
         for parameter, (value, error) in published.items():
-            ours = [float(values[cell][parameter]) for cell in _CELLS]
+            ours = [float(of[parameter]) for of in values]
             off = ["" if error is None else f"{abs(one - value) / error:.1f}" for one in ours]
             both = [text for pair in zip((f"{one:.3g}" for one in ours), off) for text in pair]
             rows.append((parameter, value, "" if error is None else error, *both))
-        rows.append(("CPU seconds", "", "", *(t for cell in _CELLS for t in (f"{found[cell][1]:.1f}", ""))))
-        header = ("parameter", "sdmTMB", "s.e.", "ours", "off", "10 km cells", "off", "15 km cells", "off")
-        show(f"Cod: {name}", header, rows)
+        rows.append(("CPU seconds", "", "", *(t for _, seconds in found for t in (f"{seconds:.1f}", ""))))
+        show(f"Cod: {name}", ("parameter", "sdmTMB", "s.e.", "ours", "off", "mesh", "off"), rows)
     grid = pd.read_csv(folder / "pcod_qcs_grid.csv")
     years = sorted(_INDEX)
     cells = pd.concat([grid.assign(year=year, fyear=str(year)) for year in years], ignore_index=True)
     columns = []
-    for cell in _CELLS:
-        model, _ = _fit("tweedie", f"density ~ 0 + fyear + {_FIELD} + {_BY_YEAR}", table, cell)
-        dist = model.predict_dist(cells[["X", "Y", "year", "fyear"]])
+    for mesh in (None, nodes[10.0]):
+        terms = [npvi.Linear("fyear", intercept=False), _field(mesh), _by_year(mesh)]
+        dist = _fit("tweedie", "density", terms, table)[0].predict_dist(cells[["X", "Y", "year", "fyear"]])
         columns.append(dist.total(np.full(len(cells), 4.0), level=0.95, of="mean", by="year", n=500, seed=0))
     rows = []
     for year in years:
         low, high = _INDEX[year]
         ours = [(f"{one[year].mean:,.0f}", "yes" if low <= one[year].mean <= high else "no") for one in columns]
         rows.append((year, f"{low:,}", f"{high:,}", *(text for pair in ours for text in pair)))
-    header = ("year", "from", "to", "ours", "within", "10 km cells", "within", "15 km cells", "within")
+    header = ("year", "from", "to", "ours", "within", "mesh", "within")
     show("Cod: yearly totals of mean density, beside published 95 % intervals", header, rows)
 
 
@@ -171,7 +212,7 @@ def _warblers(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = [
-            npvi.GPRegressor("poisson", terms=terms).fit(table, "HOWA").summary()["value"]
+            npvi.GPRegressor("poisson", terms=terms, link="exp").fit(table, "HOWA").summary()["value"]
             for terms in (effects, [*effects, held], [*effects, free])
         ]
     rows: list[tuple[object, ...]] = []
@@ -211,7 +252,7 @@ def main() -> None:
     _cod(folder)
     _warblers(folder)
     _others(folder)
-    say("  (a mesh has no field finer than its nodes: without cells ours follows single tows)")
+    say("  (a mesh has no field finer than its nodes: without one ours follows single tows)")
 
 
 if __name__ == "__main__":

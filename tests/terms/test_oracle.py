@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import linalg, special
+from scipy.interpolate import LinearNDInterpolator
 
 import npvi
 from npvi.inference import Data
@@ -19,6 +20,8 @@ from tests.support.oracle import matern12, matern32
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 ROWS, NEW = 140, 25
+#: nodes of a mesh, beyond all places
+MESH = np.vstack([np.random.default_rng(5).uniform(-0.2, 1.2, size=(20, 2)), [[-2, -2], [-2, 3], [3, -2], [3, 3]]])
 
 
 def table(seed=0):
@@ -51,6 +54,22 @@ SMOOTHS = [npvi.Smooth("depth"), npvi.Smooth("day", cyclic=True), npvi.Smooth("d
 
 def places(t):
     return t[["x", "y"]].to_numpy()
+
+
+def on_mesh(t, reach, sd):
+    """Of numbers at nodes with straight lines between: (κ² − Δ)f is white noise, assembled triangle by triangle."""
+    found = LinearNDInterpolator(MESH, np.eye(len(MESH)))
+    C, G = np.zeros(len(MESH)), np.zeros((len(MESH), len(MESH)))
+    for corners in found.tri.simplices:
+        flat = np.linalg.inv(np.column_stack([np.ones(3), MESH[corners]]))  # coefficients of each function
+        area = 0.5 * abs(np.linalg.det(np.column_stack([np.ones(3), MESH[corners]])))
+        C[corners] += area / 3.0
+        G[np.ix_(corners, corners)] += area * flat[1:].T @ flat[1:]
+    kappa = np.sqrt(8.0) / reach
+    root = kappa**2 * np.diag(C) + G
+    Q = root @ np.diag(1.0 / C) @ root / (4.0 * np.pi * kappa**2 * sd**2)
+    A = found(places(t))
+    return A @ np.linalg.inv(Q) @ A.T
 
 
 def same(t, *names):
@@ -109,6 +128,18 @@ def cases(t):
             [
                 of_field(matern12(places(t), places(t), 0.5, 0.36), t, 0.6),
                 field(t, 0.4, 0.5) * np.outer(effort, effort),
+            ],
+        ),
+        "mesh": (
+            [
+                npvi.Field("x", "y", mesh=MESH, range=0.6, sd=0.8),
+                npvi.Field("x", "y", by="year", mesh=MESH, range=0.5, sd=0.4),
+                npvi.Varying("effort", over=npvi.Field("x", "y", mesh=MESH, range=0.7, sd=0.3)),
+            ],
+            [
+                on_mesh(t, 0.6, 0.8),
+                on_mesh(t, 0.5, 0.4) * same(t, "year"),
+                on_mesh(t, 0.7, 0.3) * np.outer(effort, effort),
             ],
         ),
         "linear": ([npvi.Linear("effort", "habitat", scale=2.0), observer], [linear, 0.25 * observers]),

@@ -4,6 +4,7 @@ from npvi.components.base import Component, ComponentFactor, Rows
 from npvi.components.dense import Dense
 from npvi.components.group import Group
 from npvi.components.linear import Coefficients, CoefficientSpread, Trend
+from npvi.components.mesh import Mesh, MeshField
 from npvi.components.new_rows import NewRows, OfFew, OfGroup, OfProcess
 from npvi.components.parts import LogDeterminant, Moments, Parts, PartsPrecision, Recent, Variances
 from npvi.components.precision_posterior import again
@@ -22,6 +23,8 @@ __all__ = [
     "Dense",
     "Group",
     "LogDeterminant",
+    "Mesh",
+    "MeshField",
     "Moments",
     "NewRows",
     "OfFew",

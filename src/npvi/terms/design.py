@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from npvi.checks import LARGEST, check_finite
 from npvi.terms.base import Setting, TermPart
-from npvi.terms.field import FieldPart
+from npvi.terms.field import FieldPart, SurfacePart
 from npvi.terms.group import GroupPart
 from npvi.terms.linear import LinearPart
+from npvi.terms.mesh import MeshPart
 from npvi.terms.records import Field, Group, Linear, Offset, Smooth, Term, Varying
 from npvi.terms.smooth import SmoothPart
 from npvi.terms.table import expression
@@ -57,7 +58,7 @@ class Design:
         with_rows = replace(setting, rows=min(setting.rows, len(table)))
         linear = _joined([term for term in self.terms if isinstance(term, Linear)])
         others = [term for term in self.terms if type(term) in _MADE]
-        self.parts: list[TermPart] = [_MADE[type(term)](term, table, with_rows) for term in others]
+        self.parts: list[TermPart] = [_made(term)(term, table, with_rows) for term in others]
         if linear.intercept or linear.terms:
             self.parts.append(LinearPart(linear, table, with_rows, constant_precision))
         if not self.parts:
@@ -75,6 +76,11 @@ class Design:
     def names(self) -> tuple[str, ...]:
         """Of the parts."""
         return tuple(part.name for part in self.parts)
+
+
+def _made(term: Any) -> Callable[..., Any]:
+    field = term.over if isinstance(term, Varying) else term
+    return MeshPart if isinstance(field, Field) and field.mesh is not None else _MADE[type(term)]
 
 
 def total_offset(offsets: Sequence[Offset], table: pd.DataFrame) -> Vector | None:
@@ -95,8 +101,7 @@ def check_terms(terms: Any) -> tuple[Term, ...]:
     """
     if isinstance(terms, Term):
         terms = [terms]
-    # not by index, as lazy tables; nor by a method that only says that it can't, as numbers of JAX
-    if isinstance(terms, str) or not (isinstance(terms, Iterable) and np.iterable(terms)):
+    if isinstance(terms, str) or not isinstance(terms, Iterable):  # not by index: lazy tables have one
         raise ValueError(f"terms must be a list such as [npvi.Field('lon', 'lat'), npvi.Group('site')]; got {terms!r}")
     found = tuple(terms)
     for term in found:
@@ -123,7 +128,7 @@ def _joined(linear: Sequence[Linear]) -> Linear:
 
 
 def _shared(parts: Sequence[TermPart]) -> dict[str, str]:
-    fields = [part for part in parts if isinstance(part, FieldPart)]
+    fields = [part for part in parts if isinstance(part, SurfacePart)]
     if not any(part.shared for part in fields):
         return {}
     if fields[0].shared:

@@ -21,7 +21,7 @@ from npvi.terms.base import Setting, as_range, as_sd
 from npvi.terms.records import AR1, Field, RandomWalk, Varying
 from npvi.terms.table import labels, numbers
 
-__all__ = ["FieldPart"]
+__all__ = ["FieldPart", "SurfacePart"]
 
 Vector = NDArray[np.float64]
 
@@ -36,13 +36,13 @@ _FURTHEST = (1e4, 1e3)
 _NUGGET = {"rbf": 1e-4}
 _SMALL_NUGGET = 1e-6
 #: distance, in ranges, between levels that have nothing in common
-_APART = 1e5
+APART = 1e5
 #: the range is so many length scales
 _RANGE = 2.0
 
 
-class FieldPart:
-    """A process: ``range``, ``sd`` and, from time to time, ``rho``.
+class SurfacePart:
+    """What a process at places and one on a mesh have in common: columns, levels, ``range`` and ``sd``.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ class FieldPart:
         self._sd = as_sd(field.sd, _START_SD * setting.unit, setting.unit if setting.weak else None)
         self._rho = field.rho if isinstance(field.rho, Parameter) else Parameter(field.rho or _START_RHO)
         self._weight = self._weights(table)
-        places, at = np.unique(X, axis=0, return_inverse=True)
-        self.graph = build_graph(self._coordinates(places), field.n_neighbors).packed()
-        self.X = places[self.graph.order]
-        position = np.argsort(self.graph.order)
-        self._rows = Rows(len(places), position[at.ravel()], self._weight)
+        self._place(X, setting.rows)
+
+    def _place(self, X: NDArray[np.float64], known: int) -> None:
+        """Note what rows at such places see; the first ones are those that the fit knew."""
+        raise NotImplementedError
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class FieldPart:
                     f"field there has nothing in common with the others. by=npvi.AR1({by!r}) can forecast; or predict "
                     "without this part, by terms=[…]"
                 )
-            return np.column_stack([X, _APART * at])
+            return np.column_stack([X, APART * at])
         if by is not None:
             time = numbers(table, [by.column], self.name)
             origin = getattr(self, "_origin", None)
@@ -146,6 +146,31 @@ class FieldPart:
         if isinstance(self._term.by, AR1):
             found["rho"] = Sought(self._rho, Interval(0.0, 1.0), 1e-3, 1.0 - 1e-3)
         return found
+
+    def nothing(self, at_end: Collection[str]) -> bool:
+        return "sd" in at_end
+
+    # -- as a term ----------------------------------------------------------------------------------------------------
+
+    def units(self, name: str) -> float:
+        return 1.0
+
+    def effects(self, mean: Vector, variance: Vector) -> None:
+        """A place has no name."""
+        return
+
+
+class FieldPart(SurfacePart):
+    """A process at places, each looking at some neighbours: ``range``, ``sd`` and, from time to time, ``rho``."""
+
+    def _place(self, X: NDArray[np.float64], known: int) -> None:
+        places, at = np.unique(X, axis=0, return_inverse=True)
+        self.graph = build_graph(self._coordinates(places), self._term.n_neighbors).packed()
+        self.X = places[self.graph.order]
+        position = np.argsort(self.graph.order)
+        self._rows = Rows(len(places), position[at.ravel()], self._weight)
+
+    # -- as a model of a part -----------------------------------------------------------------------------------------
 
     def _starts(self) -> dict[str, Any]:
         return {name: one.value for name, one in self.sought.items()}
@@ -197,9 +222,6 @@ class FieldPart:
             out["rho"] = float(slopes.k2.kernel.length_scale) / (rho * np.log(rho) ** 2)
         return out
 
-    def nothing(self, at_end: Collection[str]) -> bool:
-        return "sd" in at_end
-
     @property
     def alike(self) -> NDArray[np.float64]:
         return self._coordinates(self.X)[self._rows.positions]
@@ -222,13 +244,6 @@ class FieldPart:
         if self._levels is not None:
             Z = np.column_stack([Z[:, : self.d], float(np.asarray(kernel.length_scale)[-1]) * Z[:, self.d]])
         return OfProcess(component, Z, self._weights(table))
-
-    def units(self, name: str) -> float:
-        return 1.0
-
-    def effects(self, mean: Vector, variance: Vector) -> None:
-        """A place has no name."""
-        return
 
 
 def _on_sphere(X: NDArray[np.float64], name: str) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ _CALLS = ("s", "te", "gp", "offset")
 
 #: what these may be told
 _OPTIONS: dict[Any, tuple[str, ...]] = {
-    Field: ("by", "kernel", "range", "sd", "sphere", "n_neighbors", "cell", "rho"),
+    Field: ("by", "kernel", "range", "sd", "sphere", "n_neighbors", "cell", "mesh", "rho"),
     Smooth: ("k", "by", "cyclic", "period", "sd", "smoothing", "knots"),
 }
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from npvi.checks import SCALE, Kind, check_choice, check_count, check_flag, check_number
 from npvi.parameters import Parameter
 
@@ -13,6 +15,9 @@ __all__ = ["AR1", "Field", "Group", "Linear", "Offset", "RandomWalk", "Smooth", 
 
 #: kernels that a field may have: those whose range means the same
 KERNELS = ("matern12", "matern32", "matern52", "rbf")
+
+#: of a mesh
+_NODES = 4000
 
 #: beyond them rounding takes a smooth for something else
 _SMOOTHING = Kind("a positive number from 1e-12 to 1e12", lambda value: 1e-12 <= value <= 1e12)
@@ -227,6 +232,9 @@ class Field(Term):
     n_neighbors : earlier points that each point looks at.
     cell : size of cells within which the field is one number, if it is to be no finer than that, as the mesh of SPDE
         models is coarse. There are then as many numbers as cells with data.
+    mesh : shortest edge of a mesh of triangles whose nodes have the field's numbers, with straight lines in between:
+        the field of INLA and sdmTMB (their ``cutoff``), a Matérn of smoothness 1 that is no finer than the mesh; or the
+        nodes themselves, shape (n, 2). For some thousand nodes.
     rho : for `AR1`, the correlation from one time to the next: where learning starts, or `npvi.fixed`.
 
     Examples
@@ -243,6 +251,7 @@ class Field(Term):
     sphere: bool
     n_neighbors: int
     cell: float | None
+    mesh: float | tuple[tuple[float, float], ...] | None
     rho: Any
 
     def __init__(
@@ -255,6 +264,7 @@ class Field(Term):
         sphere: bool = False,
         n_neighbors: int = 20,
         cell: float | None = None,
+        mesh: Any = None,
         rho: Any = None,
     ) -> None:
         _check_columns(columns, "Field")
@@ -272,9 +282,19 @@ class Field(Term):
             check_number(cell, "Field: cell", SCALE)
             if sphere:
                 raise ValueError("Field: cells are of columns in a plane: leave cell= or sphere= out")
+        if mesh is not None:
+            mesh = _as_mesh(mesh)
+            if len(columns) != 2 or sphere or cell is not None or kernel != "matern32" or isinstance(by, _Levels):
+                raise ValueError(
+                    "Field: a mesh is of two columns in a plane, and has a kernel of its own: leave sphere=, cell= and "
+                    "kernel= out; by= is a column"
+                )
+            if (isinstance(range, str) and range == "each") or np.ndim(getattr(range, "value", range)):
+                raise ValueError("Field: on a mesh there is one range for both columns")
         if rho is not None and not isinstance(by, AR1):
             raise ValueError("Field: rho goes with by=npvi.AR1(…)")
-        for one, value in zip(fields(self), (columns, by, kernel, range, sd, sphere, n_neighbors, cell, rho)):
+        given = (columns, by, kernel, range, sd, sphere, n_neighbors, cell, mesh, rho)
+        for one, value in zip(fields(self), given):
             object.__setattr__(self, one.name, value)
 
     @property
@@ -350,6 +370,20 @@ def _check_columns(columns: tuple[Any, ...], who: str, most: int | None = None) 
     if not columns or len(set(columns)) < len(columns) or (most is not None and len(columns) > most):
         allowed = "at least one column" if most is None else f"one to {most} columns"
         raise ValueError(f"{who} needs {allowed}, each once; got {', '.join(map(repr, columns)) or 'none'}")
+
+
+def _as_mesh(mesh: Any) -> Any:
+    """A number, or nodes as tuples."""
+    if np.ndim(mesh) == 0:
+        check_number(mesh, "Field: mesh", SCALE)
+        return float(mesh)
+    nodes = np.asarray(mesh, dtype=np.float64)
+    if nodes.ndim != 2 or nodes.shape[1] != 2 or not 3 <= len(nodes) <= _NODES or not np.isfinite(nodes).all():
+        raise ValueError(
+            f"Field: mesh is a number, or the nodes: finite numbers of shape (n, 2), 3 to {_NODES:,} of them; got "
+            f"shape {nodes.shape}"
+        )
+    return tuple(map(tuple, nodes.tolist()))
 
 
 def _check_parameter(value: Any, name: str, several: bool = False) -> None:

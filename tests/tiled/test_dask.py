@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,6 +13,7 @@ import pytest
 from tests.tiled.conftest import FIT, tiled
 from tests.tiled.test_faults import content
 
+dask = pytest.importorskip("dask")
 pytest.importorskip("dask.dataframe", reason="needs Dask: pip install 'npvi[dask]'")
 distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'npvi[dask]'")
 
@@ -29,13 +32,24 @@ def client():
         yield client
 
 
-def test_the_bits_are_those_of_one_process(client, model, files, tmp_path):
+@pytest.mark.parametrize("workers", [1, 4])  # and 2, below
+def test_the_bits_are_those_of_one_process(workers, client, model, files, tmp_path):
+    scaled(client, workers)
     found = tiled(tmp_path / "store", client="current").fit(files, **FIT)
     assert content(tmp_path / "store") == content(model.store)
     assert found.elbo_ == model.elbo_
 
 
+def scaled(client, workers):
+    client.cluster.scale(workers)
+    deadline = time.monotonic() + 60.0
+    while len(client.nthreads()) != workers and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(client.nthreads()) == workers
+
+
 def test_a_worker_that_is_killed_is_no_loss(client, model, files, tmp_path):
+    scaled(client, 2)
     store = tmp_path / "store"
     workers = list(client.run(os.getpid).values())
 
@@ -52,9 +66,39 @@ def test_a_worker_that_is_killed_is_no_loss(client, model, files, tmp_path):
     assert workers[0] not in client.run(os.getpid).values()
 
 
+def test_a_scheduler_that_is_killed_is_named_and_the_fit_goes_on_without_it(model, files, tmp_path):
+    about, store = tmp_path / "scheduler.json", tmp_path / "store"
+    here = ["--scheduler-file", str(about), "--no-dashboard"]
+    alone = ["--nthreads", "1", "--no-nanny", "--death-timeout", "5"]
+    scheduler, worker = (
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.{what}", *here, *more], stderr=subprocess.DEVNULL)
+        for what, more in (("dask_scheduler", ["--port", "0"]), ("dask_worker", alone))
+    )
+
+    def kill():
+        while len(list(store.rglob("fit.npvi"))) < 2 and scheduler.poll() is None:
+            time.sleep(0.01)
+        scheduler.send_signal(signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    try:
+        quick = {"distributed.comm.timeouts.connect": "2s", "distributed.comm.retry.count": 0}
+        with dask.config.set(quick), distributed.Client(scheduler_file=str(about), set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            killer.start()
+            with pytest.raises(RuntimeError, match="lost with its scheduler"):
+                tiled(store, client=client).fit(files, **FIT)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    killer.join()
+    tiled(store).fit(files, **FIT)
+    assert content(store) == content(model.store)
+
+
 def test_collections_give_their_own_kind(client, model, places):
     import dask.array
-    import dask.dataframe
 
     frame = dask.dataframe.from_pandas(places, npartitions=3)
     lazy = model.predict(frame, exposure=1.0)

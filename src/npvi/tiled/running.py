@@ -24,6 +24,9 @@ _AHEAD = 2
 _RETRIES = 2
 #: seconds after which it is looked whether there still are workers, and for which there may be none
 _PATIENCE, _NOBODY = 5.0, 300.0
+_LOST = (
+    "the cluster was lost with its scheduler. What is finished is kept: run the same fit again on another, or on none"
+)
 
 
 class Runner(Protocol):
@@ -101,7 +104,7 @@ class OnDask:
 
     def run(self, name: str, task: Callable[..., None], calls: Sequence[tuple], done: Callable[[tuple], None]) -> None:
         """A few more at a time than there are threads; a task whose worker is lost goes to another."""
-        from distributed import KilledWorker, wait
+        from distributed import CancelledError, KilledWorker, wait
 
         waiting = list(reversed(calls))
         running: dict[Any, tuple] = {}
@@ -115,6 +118,8 @@ class OnDask:
                     running[self.client.submit(_alone, task, call, key=key, pure=False, retries=_RETRIES)] = call
                 try:
                     ended = wait(list(running), timeout=_PATIENCE, return_when="FIRST_COMPLETED").done
+                except CancelledError as error:
+                    raise RuntimeError(_LOST) from error
                 except TimeoutError:
                     idle = 0.0 if self.client.nthreads() else idle + _PATIENCE
                     if idle >= _NOBODY:
@@ -128,6 +133,8 @@ class OnDask:
                     call = running.pop(future)
                     try:
                         future.result()
+                    except CancelledError as error:
+                        raise RuntimeError(_LOST) from error
                     except KilledWorker as error:
                         raise RuntimeError(
                             f"workers were lost again and again with the task {name!r} of {call[1:]}: have they as "

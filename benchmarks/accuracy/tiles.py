@@ -2,11 +2,15 @@
 
 python -m benchmarks tiles                          # 10⁶ counts in 8 and in 64 tiles
 python -m benchmarks tiles --rows 100000 --tiles 9 --picture seams.png
+python -m benchmarks tiles --rows 60000 --tiles 27 --length-scale 0.5 --share 0.05   # where counts say little
+python -m benchmarks tiles --rows 300000 1000000 --tile-rows 50000                   # by themselves: what a row costs
+python -m benchmarks tiles --rows 10000000 --tile-rows 250000 --learn
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import tempfile
 import time
 from pathlib import Path
@@ -19,50 +23,106 @@ import npvi
 from benchmarks.common import show
 from benchmarks.fields import on_grid
 
-LENGTH_SCALE, SMOOTHNESS, NUGGET = 0.1, 1.5, 1e-3
+SMOOTHNESS, NUGGET = 1.5, 1e-3
 #: places where predictions are compared, and pairs of places on both sides of a border and of a line anywhere
 _PLACES, _PAIRS, _APART = 20_000, 400, 1e-5
+#: rows of a file, and places that a model by itself predicts
+_FILE, _MANY = 1_000_000, 1_000_000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks tiles")
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--tiles", type=int, nargs="+", default=[8, 64])
+    parser.add_argument("--tile-rows", type=int, help="rows of a tile: no fit in memory beside it")
+    parser.add_argument("--length-scale", type=float, default=0.1)
+    parser.add_argument("--share", type=float, default=1.0, help="of what there is to count, how much is seen")
+    parser.add_argument("--learn", action="store_true", help="the numbers, too, by tiles of --tile-rows")
+    parser.add_argument("--memory", default="4GB")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--picture", type=Path, help="where to draw the last of them")
     options = parser.parse_args()
-    settings = {
-        "kernel": npvi.kernels.Matern(LENGTH_SCALE, 1.0, smoothness=SMOOTHNESS),
-        "nugget": NUGGET,
-        "learn": False,
-        "n_jobs": options.jobs,
-    }
-    table = _counts(options.rows)
+    _compiled()
+    if options.tile_rows is None:
+        for rows in options.rows:
+            _compare(rows, options)
+        return
+    table = [_by_itself(rows, options) for rows in options.rows]
+    header = ("rows", "tiles", "rounds", "certified", "CPU s", "µs a row", "peak MB", "CPU s of 10⁶ predictions")
+    show("Poisson counts in tiles", header, table)
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    kernel = npvi.kernels.Matern(options.length_scale, 1.0, smoothness=SMOOTHNESS)
+    return {"kernel": kernel, "nugget": NUGGET, "learn": False, "n_jobs": options.jobs}
+
+
+def _compiled() -> None:
+    """What a first fit compiles isn't timed."""
+    table = _counts(2000, 0.1, 1.0)
+    npvi.GPRegressor("poisson", order="nested", n_jobs=1).fit(table[["x", "y"]], table["count"])
+
+
+def _compare(count: int, options: argparse.Namespace) -> None:
+    settings = _settings(options)
+    table = _counts(count, options.length_scale, options.share)
     started = time.process_time()
     memory = npvi.GPRegressor("poisson", order="nested", **settings).fit(table[["x", "y"]], table["count"])
-    rows: list[tuple] = [("in memory", "", "", "", "", "", "", "", round(time.process_time() - started))]
+    rows: list[tuple] = [("in memory", "", "", "", "", "", "", "", round(time.process_time() - started, 1))]
     with tempfile.TemporaryDirectory() as folder:
         table.to_parquet(f"{folder}/counts.parquet", row_group_size=2**17)
-        for count in options.tiles:
-            store = f"{folder}/{count}"
-            size = -(-options.rows // count)
+        for tiles in options.tiles:
+            store = f"{folder}/{tiles}"
+            size = -(-count // tiles)
             tiled = npvi.TiledRegressor("poisson", **settings, store=store, tile_rows=size, client=None)
             started = time.process_time()
             tiled.fit(f"{folder}/counts.parquet", target="count")
-            rows.append((f"{count} tiles", *_beside(tiled, memory), round(time.process_time() - started)))
+            rows.append((f"{tiles} tiles", *_beside(tiled, memory), round(time.process_time() - started, 1)))
             if options.picture is not None:
                 _draw(tiled, memory, options.picture)
     header = ("fit", "rounds", "mean rms", "mean max", "sd rms", "bound/row", "jump at border", "elsewhere", "CPU s")
-    show(f"{options.rows:,} Poisson counts, against the fit in memory; in its standard deviations", header, rows)
+    show(f"{count:,} Poisson counts, against the fit in memory; in its standard deviations", header, rows)
 
 
-def _counts(n: int) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
+def _by_itself(count: int, options: argparse.Namespace) -> tuple:
+    """What a fit and 10⁶ predictions take."""
+    settings = _settings(options)
+    if options.learn:
+        settings |= {"kernel": npvi.kernels.Matern(smoothness=SMOOTHNESS), "nugget": None, "learn": True}
+    with tempfile.TemporaryDirectory() as folder:
+        for file, first in enumerate(range(0, count, _FILE)):
+            some = _counts(min(_FILE, count - first), options.length_scale, options.share, file)
+            some.to_parquet(f"{folder}/{file:03d}.parquet", row_group_size=2**17)
+        tiled = npvi.TiledRegressor(
+            "poisson",
+            **settings,
+            store=f"{folder}/store",
+            tile_rows=options.tile_rows,
+            memory=options.memory,
+            client=None,
+            verbose=count > _FILE,
+        )
+        started = time.process_time()
+        tiled.fit(f"{folder}/*.parquet", target="count")
+        fitted = time.process_time() - started
+        tiled.predict(np.random.default_rng(1).random((_MANY, 2)), return_std=True)
+        predicted = time.process_time() - started - fitted
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    certificate = tiled.certificate_
+    about = (tiled.about_["tiles"], certificate["rounds"], str(certificate["certified"]))
+    return (f"{count:,}", *about, round(fitted, 1), round(1e6 * fitted / count, 1), peak, round(predicted, 1))
+
+
+def _counts(n: int, length_scale: float, share: float, seed: int = 0) -> pd.DataFrame:
+    """Of one field, whatever the seed of the places."""
     cells = 2000
-    field = on_grid(1.0, cells, LENGTH_SCALE, SMOOTHNESS, rng)
+    rng = np.random.default_rng(0)
+    field = on_grid(1.0, cells, length_scale, SMOOTHNESS, rng)
+    if seed:
+        rng = np.random.default_rng([0, seed])
     X = rng.random((n, 2))
     f = field[tuple((X * cells).astype(int).T)]
-    return pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "count": rng.poisson(np.exp(f))})
+    return pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "count": rng.poisson(share * np.exp(f))})
 
 
 def _beside(tiled: Any, memory: Any) -> tuple:

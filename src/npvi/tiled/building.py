@@ -231,8 +231,6 @@ def _fit(stages: _Stages) -> None:
         store.write("lenders", of=of, to=to, start=start, stop=stop, rows=rows)
     stages.run("thin out", thin_sample, [()], lambda: "thin", int(job.layout["thin"].sum()))
     stages.tiles("link", fitting.link, "links")
-    for t in _tiles(job):
-        store.remove(job.tile(t, "edges"))
     if not store.has("rounds/ended"):
         _rounds(stages)
 

@@ -127,6 +127,7 @@ def link(folder: str, tile: int) -> None:
     arrays = {"values": root.data, "columns": root.indices.astype(np.int32), "pointer": root.indptr}
     owner, number = places.astype(np.int64).T
     job.store.write(name, **arrays, owner=owner, number=number)
+    job.store.remove(job.tile(tile, "edges"))  # links have them
 
 
 class _Links:
@@ -305,6 +306,8 @@ def complete(folder: str, tile: int, step: int) -> None:
     arrays = {"residual": residual, "site_precision": known, "sensitivity": sensitivity}
     kept = {"places": domain.places, "parents": domain.graph.parents, "spatial": domain.graph.spatial}
     job.store.write(name, {"bound": float(bound)}, **arrays, **kept, keys=domain.keys)
+    for name in ("links", "domain"):  # nobody else reads them
+        job.store.remove(job.tile(tile, name))
 
 
 def fitted_tile(job: Job, tile: int, trend: tuple[Vector, NDArray[np.float64]]) -> Fitted:

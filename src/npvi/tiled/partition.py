@@ -13,9 +13,9 @@ from npvi.tiled.store import Store
 __all__ = ["agree", "collect", "gather", "lay_out", "look", "order", "scatter", "spool"]
 
 #: of a tile's side, the spacing from which on rows are coarse: others that are far away read no more than these
-_COARSE = 16.0
-#: of these, how many at most are in the thin sample that tiles agree on first
-_THIN = 256
+_COARSE = 32.0
+#: of these, how many at most are in the thin sample that tiles agree on first: of a tile, of its rows, of all tiles
+_THIN, _ONE_IN, _ALL = 1024, 16, 2**17
 
 
 def look(folder: str, part: int) -> None:
@@ -119,7 +119,8 @@ def order(folder: str, tile: int) -> None:
     )
     job.store.write(job.tile(tile, "rows"), rows=rows, levels=levels, places=places)
     first = np.array([places.min(initial=np.iinfo(np.int16).max)])
-    thin = np.array([min(_THIN, int((_COARSE * cube.spacing(levels) >= float(np.ptp(box, axis=0).max())).sum()))])
+    most = min(_THIN, -(-len(rows) // _ONE_IN), max(1, _ALL // job.tiling.count))
+    thin = np.array([min(most, int((_COARSE * cube.spacing(levels) >= float(np.ptp(box, axis=0).max())).sum()))])
     job.store.write(job.tile(tile, "outline"), rows=np.array([len(rows)]), thin=thin, first=first, boxes=box[None])
 
 

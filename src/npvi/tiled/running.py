@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from npvi.runtime import progress
@@ -104,36 +105,32 @@ class OnDask:
 
     def run(self, name: str, task: Callable[..., None], calls: Sequence[tuple], done: Callable[[tuple], None]) -> None:
         """A few more at a time than there are threads; a task whose worker is lost goes to another."""
-        from distributed import CancelledError, KilledWorker, wait
+        from distributed import CancelledError, KilledWorker
+        from distributed.comm import CommClosedError
 
         waiting = list(reversed(calls))
         running: dict[Any, tuple] = {}
         idle = 0.0
         try:
             while waiting or running:
-                while waiting and len(running) < _AHEAD * self.width:
-                    call = waiting.pop()
-                    number = "-".join(str(part) for part in call[1:])
-                    key = f"{name}-{number}-{os.urandom(4).hex()}"
-                    running[self.client.submit(_alone, task, call, key=key, pure=False, retries=_RETRIES)] = call
-                try:
-                    ended = wait(list(running), timeout=_PATIENCE, return_when="FIRST_COMPLETED").done
-                except CancelledError as error:
-                    raise RuntimeError(_LOST) from error
-                except TimeoutError:
-                    idle = 0.0 if self.client.nthreads() else idle + _PATIENCE
-                    if idle >= _NOBODY:
-                        raise RuntimeError(
-                            f"the cluster has had no workers for {idle:.0f} seconds. What is finished is kept: run the "
-                            "same fit again when there are some"
-                        ) from None
-                    continue
-                idle = 0.0
+                with _asking():
+                    while waiting and len(running) < _AHEAD * self.width:
+                        call = waiting.pop()
+                        number = "-".join(str(part) for part in call[1:])
+                        key = f"{name}-{number}-{os.urandom(4).hex()}"
+                        running[self.client.submit(_alone, task, call, key=key, pure=False, retries=_RETRIES)] = call
+                    ended = self._ended(list(running))
+                    idle = 0.0 if ended or self.client.nthreads() else idle + _PATIENCE
+                if idle >= _NOBODY:
+                    raise RuntimeError(
+                        f"the cluster has had no workers for {idle:.0f} seconds. What is finished is kept: run the "
+                        "same fit again when there are some"
+                    )
                 for future in ended:
                     call = running.pop(future)
                     try:
                         future.result()
-                    except CancelledError as error:
+                    except (CancelledError, CommClosedError) as error:
                         raise RuntimeError(_LOST) from error
                     except KilledWorker as error:
                         raise RuntimeError(
@@ -142,7 +139,36 @@ class OnDask:
                         ) from error
                     done(call)
         finally:
-            self.client.cancel(list(running))
+            with suppress(*_gone()):
+                self.client.cancel(list(running))
+
+    def _ended(self, running: list[Any]) -> set[Any]:
+        """Tasks of these that have ended, once there is one, or after a while."""
+        from distributed import wait
+
+        try:
+            with self.client.as_current():  # whichever is the default one
+                ended: set[Any] = wait(running, timeout=_PATIENCE, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            return set()
+        return ended
+
+
+def _gone() -> tuple[type[Exception], ...]:
+    """What a client says whose scheduler isn't there any more."""
+    from distributed import CancelledError
+    from distributed.client import ClosedClientError
+
+    return (CancelledError, ClosedClientError, OSError)
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Asks a scheduler, and says so where it isn't there any more."""
+    try:
+        yield
+    except _gone() as error:
+        raise RuntimeError(_LOST) from error
 
 
 def runner_of(client: Any, n_jobs: int | None) -> Runner:

@@ -180,7 +180,7 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
     X, y = data["X"], data["y"]
     row = {name: values for name, values in data.items() if name not in ("X", "y", "f", "sample_weight")}
     Z = np.vstack([X[:5], X.mean(axis=0), X[0] + 0.7 * np.ptp(X, axis=0)])
-    few = settings["mean"] == "linear" and len(X) <= X.shape[1] + 1
+    few = _few(settings, data)
     far = Z[-1:]
     if few:  # of fewer rows than coefficients, exp f elsewhere may have any variance: `_check_far`
         Z = Z[:-1]
@@ -217,6 +217,14 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
     return "worked"
 
 
+def _few(settings: dict[str, Any], data: dict[str, Any]) -> bool:
+    """Whether the rows that say anything of f are no more than a linear mean's coefficients."""
+    telling = data.get("sample_weight", np.ones(len(data["y"]))) > 0.0
+    if settings["likelihood"] == "hurdle_poisson":
+        telling &= data["y"] > 0.0
+    return settings["mean"] == "linear" and np.count_nonzero(telling) <= data["X"].shape[1] + 1
+
+
 def _several(settings: dict[str, Any], data: dict[str, Any]) -> bool:
     """Whether a network is asked for that would have to know several functions."""
     return settings["method"] == "npvi-nn" and settings["likelihood"] == "classes" and len(np.unique(data["y"])) > 2
@@ -236,13 +244,12 @@ def _check_far(model: Any, far: np.ndarray, row: dict[str, np.ndarray]) -> None:
 
 
 def _refusal(error: Exception, settings: dict[str, Any], data: dict[str, Any], few: bool) -> str:
-    """Data that were drawn from the model may be refused for few reasons, and few times (`SHARES`); `few` rows are no
-    more than a linear mean's coefficients."""
+    """Data that were drawn from the model may be refused for few reasons, and few times (`SHARES`)."""
     text = str(error)
     unusable = type(error).__name__ == "UnusablePosteriorError"
     if _several(settings, data) and "method='npvi-nn' recognises the posterior of one function" in text:
         return "refused: several functions"
-    if few and unusable:  # a zero of a hurdle says nothing of f
+    if few and unusable:
         return "refused: few rows"
     # one of them says little of a function of three inputs
     if unusable and "n_inducing" in text and settings.get("n_inducing", np.inf) < len(data["X"]):

@@ -60,7 +60,7 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "a function": lambda _: lambda *_: 1,
     "a class": lambda _: dict,
     "an object": lambda _: object(),
-    "a path": lambda _: pathlib.Path("/nowhere/at/all"),
+    "a path": lambda _: pathlib.Path("/proc/nowhere/at/all"),  # where nobody can make folders
     "a mapping": lambda _: {"a": 1},
     "a set": lambda _: {1, 2},
     "a generator": lambda _: (k for k in range(3)),

@@ -28,7 +28,7 @@ from npvi.components import Coefficients, Process, Stack
 from npvi.graph import build_graph
 from npvi.inference import Data, SparseFactors, fit_posterior
 from npvi.kernels import RBF, Matern32
-from npvi.likelihoods import Bernoulli, Gamma, Gaussian, LogNormal, NegativeBinomial, Poisson, StudentT
+from npvi.likelihoods import Bernoulli, Gamma, Gaussian, Laplace, LogNormal, NegativeBinomial, Poisson, StudentT
 from npvi.priors import NNGP
 from npvi.runtime.archive import read_archive
 from tests.support import oracle
@@ -291,6 +291,22 @@ def test_a_recognizer_of_something_else(trained):
         npvi.fit_network(model().set_params(likelihood="gaussian"), X, y)
     with pytest.raises(ValueError, match="three labels or more"):
         npvi.GPClassifier(method="npvi-nn", learn=False).fit(X, np.arange(60) % 3)
+
+
+def test_a_folder_is_no_recognizer(tmp_path):
+    with pytest.raises(RecognizerError, match="is a folder, and a recognizer is a file"):
+        Recognizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0])
+def test_noise_with_a_kink(scale):
+    """Where f is next to y, a kink says all there is to say of f: examples begin as far from it as the noise is."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(60, 2))
+    y = np.sin(6.0 * X).sum(axis=1) + rng.laplace(0.0, scale, 60)
+    settings = {"likelihood": Laplace(scale), "kernel": Matern32(0.3), "nugget": 0.05, "learn": False}
+    found = npvi.GPRegressor(method="npvi-nn", **settings).fit(X, y).fit_info_["applicability"]
+    assert found["verdict"] == "trust"
 
 
 def test_files_from_before_there_were_archives(trained, tmp_path):

@@ -19,3 +19,8 @@ FINDINGS = {
 def test_problem_works(name):
     seed, number = FINDINGS[name]
     assert part("problems").case(seed, number).run() == "worked"
+
+
+def test_rows_that_say_nothing_of_f_are_not_counted():
+    """Two counts of a hurdle, beside zeros and weights of 0, for three coefficients."""
+    assert part("problems").case(620431, 368).run() == "refused: few rows"

@@ -84,3 +84,8 @@ def test_presences_alone_are_said_to_be_that():
     table = pd.DataFrame(points, columns=["x", "y"])
     with pytest.warns(UserWarning, match="npvi.fit_points"):
         npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y")], learn=False).fit(table, np.ones(len(points)))
+
+
+def test_points_that_span_no_window():
+    with pytest.raises(ValueError, match="points that have all the same x, or y, leave the window without an area"):
+        npvi.fit_points(np.ones((40, 2)), cell=0.2)

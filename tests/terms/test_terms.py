@@ -7,6 +7,7 @@ import os
 import warnings
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from sklearn.model_selection import cross_val_score
 import npvi
 from npvi.components.spline import Spline
 from npvi.likelihoods import Gaussian
+from npvi.priors import NotPositiveDefiniteError
 from npvi.terms.design import check_terms
 
 FOLDER = Path(os.environ.get("NPVI_DATA", ""), "models")
@@ -542,7 +544,7 @@ def test_settings_of_the_wrong_kind_are_named():
         npvi.Group("a", slope=1e300)
     with pytest.raises(ValueError, match="AR1: column must be"):
         npvi.AR1(float("nan"))
-    with pytest.raises(ValueError, match=r"no factor: weights \(sample_weight\)"):
+    with pytest.raises(ValueError, match=r"no factor: .* weights \(sample_weight\)"):
         npvi.GPRegressor(terms=[npvi.Smooth("x0"), npvi.Group("x1")]).fit(X, y, np.full(30, 1e30))
     model = npvi.GPRegressor(terms=[npvi.Linear("x0")]).fit(X, y)
     with pytest.raises(ValueError, match="terms must be terms of the model"):
@@ -637,3 +639,15 @@ def test_meshes_that_are_refused():
     for mesh, words in ((1e-6, "too fine"), ([[0, 0], [1, 1], [2, 2]], "on a line")):
         with pytest.raises(ValueError, match=words):
             npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y", mesh=mesh)]).fit(t, "count")
+
+
+def test_terms_that_go_on_for_no_step():
+    """An array of JAX without dimensions has a method that says that it can't be gone through."""
+    with pytest.raises(ValueError, match="terms must be a list"):
+        check_terms(jnp.asarray(1.5))
+
+
+def test_a_standard_deviation_that_leaves_no_factor_is_named():
+    X = pd.DataFrame({"site": list("abcd") * 10})
+    with pytest.raises(NotPositiveDefiniteError, match=r"standard deviations \(sd\) of terms"):
+        npvi.GPRegressor("poisson", terms=[npvi.Group("site", sd=1e30)]).fit(X, np.arange(40.0) % 5)

@@ -80,6 +80,7 @@ class _View:
         self.P = root.T @ root
         self.precision_diagonal = jnp.diag(self.P)
         self.start = patch.start
+        self.start_variance = jnp.full_like(patch.start, likelihood.start_sd**2)
         PH = self.P @ patch.basis
         inner = patch.basis.T @ PH + jnp.diag(basis_precision)
         # a patch may leave a direction of the basis open

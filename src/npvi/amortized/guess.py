@@ -48,7 +48,8 @@ class View(Protocol):
         ...
 
     start: Any
-    """y's own fitted values."""
+    """y's own fitted values, and how far from them f may be, both of shape (N,)."""
+    start_variance: Any
     precision_diagonal: Any
     conditional_variance: Any
     marginal_variance: Any
@@ -93,7 +94,7 @@ class Sites(NamedTuple):
 def guess(view: View, rounds: int) -> Guess:
     """The guess after some rounds, each with a solve; with none of them by a few steps of message passing."""
     xp = view.xp
-    mean, variance = view.start, xp.full_like(view.start, 1e-6)
+    mean, variance = view.start, view.start_variance
     gradient, w = view.expectations(mean, variance)
     w = before = xp.maximum(w, 0.0)
     step = xp.zeros_like(mean)

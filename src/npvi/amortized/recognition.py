@@ -126,6 +126,7 @@ class Whole:
         self.data, self.stack, self.prior = data, stack, prior
         self.log = log if log is not None else SolverLog()
         self.start = data.likelihood.initial_latent(data.y, **data.row)
+        self.start_variance = np.full_like(self.start, data.likelihood.start_sd**2)
         self.precision_diagonal: Vector = prior.precision_diagonal
         self.conditional_variance: Vector = prior.conditional_variance
         self.marginal_variance: Vector = prior.marginal_variance

@@ -165,6 +165,8 @@ class Recognizer:
                 return cls._read(opened, os.fspath(path))
         except FileNotFoundError as error:
             raise RecognizerError(f"{os.fspath(path)}: there is no such file") from error
+        except IsADirectoryError as error:
+            raise RecognizerError(f"{os.fspath(path)} is a folder, and a recognizer is a file") from error
         except OSError as error:
             raise RecognizerError(f"{os.fspath(path)} can't be read: {error}") from error
 

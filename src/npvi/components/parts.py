@@ -285,8 +285,8 @@ class PartsPrecision:
         if self.is_dense:
             if self._dense is None:  # as the first of all systems may turn out
                 raise NotPositiveDefiniteError(
-                    "the precision of all terms together has no factor: weights (sample_weight) or parameters of the "
-                    "likelihood are too far from those of the terms: make them more alike"
+                    "the precision of all terms together has no factor: standard deviations (sd) of terms, weights "
+                    "(sample_weight) and parameters of the likelihood are too far from each other: make them more alike"
                 )
             return self._dense.solve(rhs)
         if rhs.ndim == 2:

@@ -125,6 +125,8 @@ def _window(window: Any, xy: NDArray[np.float64]) -> tuple[Any, tuple[float, flo
     shape = None
     if window is None:
         bounds = (*xy.min(axis=0), *xy.max(axis=0))
+        if (np.ptp(xy, axis=0) == 0.0).any():
+            raise ValueError("points that have all the same x, or y, leave the window without an area: give window=")
     elif hasattr(window, "geometry") and hasattr(window, "crs"):  # a GeoDataFrame
         shape = window.geometry.union_all()
     elif hasattr(window, "geom_type"):

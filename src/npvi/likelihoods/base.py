@@ -104,6 +104,12 @@ class Likelihood(Parametrised):
         return None
 
     @property
+    def start_sd(self) -> Number:
+        """Standard deviation of f about y's own fitted value at which what y says of f is taken first: next to nothing,
+        but where log p has a kink, of which all of y would then be said to be known."""
+        return 1e-3
+
+    @property
     def location(self) -> bool:
         """Whether log p(y | f) is a function of y − f, all of whose singularities are `3 · resolution` from 0, up and
         down: integrals over wide ranges of f then take few steps, whatever the scale of the noise."""

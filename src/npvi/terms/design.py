@@ -101,7 +101,8 @@ def check_terms(terms: Any) -> tuple[Term, ...]:
     """
     if isinstance(terms, Term):
         terms = [terms]
-    if isinstance(terms, str) or not isinstance(terms, Iterable):  # not by index: lazy tables have one
+    # not by index, as lazy tables; nor by a method that only says that it can't, as numbers of JAX
+    if isinstance(terms, str) or not (isinstance(terms, Iterable) and np.iterable(terms)):
         raise ValueError(f"terms must be a list such as [npvi.Field('lon', 'lat'), npvi.Group('site')]; got {terms!r}")
     found = tuple(terms)
     for term in found:

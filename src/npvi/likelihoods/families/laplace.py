@@ -45,6 +45,10 @@ class Laplace(Likelihood, name="laplace", about="numbers with outliers"):
         """A rule for smooth functions needs many nodes to get across a kink; the closed forms need none."""
         return 0.1 * float(self.scale)
 
+    @property
+    def start_sd(self) -> Number:
+        return self.scale
+
     def log_prob(self, y: jax.Array, f: jax.Array, **row: jax.Array) -> jax.Array:
         return -jnp.abs(y - f) / self.scale - jnp.log(2.0 * self.scale)
 

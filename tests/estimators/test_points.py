@@ -89,3 +89,10 @@ def test_presences_alone_are_said_to_be_that():
 def test_points_that_span_no_window():
     with pytest.raises(ValueError, match="points that have all the same x, or y, leave the window without an area"):
         npvi.fit_points(np.ones((40, 2)), cell=0.2)
+
+
+def test_covariates_that_are_no_columns():
+    with pytest.raises(ValueError, match=r"covariates must return a column by each name.* got 5"):
+        npvi.fit_points(events(), covariates=lambda x, y: 5)
+    with pytest.raises(ValueError, match="covariates must be a table"):
+        npvi.fit_points(events(), covariates=dict)

@@ -185,8 +185,15 @@ def _covariates(given: Any, table: pd.DataFrame) -> pd.DataFrame:
     from scipy.spatial import cKDTree
 
     x, y = table["x"].to_numpy(), table["y"].to_numpy()
-    if callable(given):
-        found = pd.DataFrame(dict(given(x, y)))
+    if callable(given) and not isinstance(given, type):
+        returned = given(x, y)
+        try:
+            found = pd.DataFrame(dict(returned))
+        except (TypeError, ValueError):
+            raise ValueError(
+                "covariates must return a column by each name, such as {'depth': …}, with a number for each cell; got "
+                f"{returned!r}"
+            ) from None
         if len(found) != len(table):
             raise ValueError(f"covariates returned {len(found)} rows for {len(table)} cells")
         return found.reset_index(drop=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npvi.checks import SCALE, Kind, check_choice, check_count, check_flag, check_number
+from npvi.checks import SCALE, Kind, as_numbers, check_choice, check_count, check_flag, check_number
 from npvi.parameters import Parameter
 
 __all__ = ["AR1", "Field", "Group", "Linear", "Offset", "RandomWalk", "Smooth", "Term", "Varying"]
@@ -374,10 +374,10 @@ def _check_columns(columns: tuple[Any, ...], who: str, most: int | None = None) 
 
 def _as_mesh(mesh: Any) -> Any:
     """A number, or nodes as tuples."""
-    if np.ndim(mesh) == 0:
+    nodes = as_numbers(mesh, "Field: mesh")
+    if nodes.ndim == 0:
         check_number(mesh, "Field: mesh", SCALE)
         return float(mesh)
-    nodes = np.asarray(mesh, dtype=np.float64)
     if nodes.ndim != 2 or nodes.shape[1] != 2 or not 3 <= len(nodes) <= _NODES or not np.isfinite(nodes).all():
         raise ValueError(
             f"Field: mesh is a number, or the nodes: finite numbers of shape (n, 2), 3 to {_NODES:,} of them; got "

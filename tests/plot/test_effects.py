@@ -42,3 +42,12 @@ def test_some_parts_and_bad_input(model):
     with pytest.raises(ValueError, match="4 axes"):
         npvi.plot.terms(model, ax=ax)
     plt.close("all")
+
+
+def test_a_surface_on_a_mesh_is_drawn_as_any_other():
+    rng = np.random.default_rng(0)
+    t = pd.DataFrame({"x": rng.uniform(size=60), "y": rng.uniform(size=60)})
+    t["count"] = rng.poisson(np.exp(1.0 + np.sin(6.0 * t["x"])))
+    model = npvi.GPRegressor("poisson", terms=[npvi.Field("x", "y", mesh=0.3)], learn=False).fit(t, "count")
+    assert [axis.get_title(loc="left") for axis in npvi.plot.terms(model)] == ["gp(x, y)"]
+    plt.close("all")

@@ -62,13 +62,13 @@ def terms(model: Any, parts: Any = None, level: float = 0.9, ax: Any = None) -> 
 
 def _kind(part: Any) -> str:
     """How a part is drawn; empty where it isn't."""
-    from npvi.terms import FieldPart, GroupPart, LinearPart, SmoothPart
+    from npvi.terms import GroupPart, LinearPart, SmoothPart, SurfacePart
 
     if isinstance(part, GroupPart):
         return "levels"
     if isinstance(part, SmoothPart):
         return "curve" if part.name == f"s({part.columns[0]})" else ""
-    if isinstance(part, FieldPart):
+    if isinstance(part, SurfacePart):
         return "surface" if part.name == f"gp({', '.join(part.columns)})" and len(part.columns) == 2 else ""
     return "coefficients" if isinstance(part, LinearPart) and set(part.names) - {"constant"} else ""
 

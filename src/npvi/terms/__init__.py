@@ -2,7 +2,7 @@
 
 from npvi.terms.base import Setting, TermPart
 from npvi.terms.design import Design, check_terms, total_offset
-from npvi.terms.field import FieldPart
+from npvi.terms.field import FieldPart, SurfacePart
 from npvi.terms.formula import Formula, FormulaError, parse
 from npvi.terms.group import GroupPart
 from npvi.terms.linear import LinearPart
@@ -27,6 +27,7 @@ __all__ = [
     "Setting",
     "Smooth",
     "SmoothPart",
+    "SurfacePart",
     "Term",
     "TermPart",
     "Varying",

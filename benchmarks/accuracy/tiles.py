@@ -77,7 +77,8 @@ def _compare(count: int, options: argparse.Namespace) -> None:
             tiled = npvi.TiledRegressor("poisson", **settings, store=store, tile_rows=size, client=None)
             started = time.process_time()
             tiled.fit(f"{folder}/counts.parquet", target="count")
-            rows.append((f"{tiles} tiles", *_beside(tiled, memory), round(time.process_time() - started, 1)))
+            spent = round(time.process_time() - started, 1)
+            rows.append((f"{tiles} tiles", *_beside(tiled, memory), spent))
             if options.picture is not None:
                 _draw(tiled, memory, options.picture)
     header = ("fit", "rounds", "mean rms", "mean max", "sd rms", "bound/row", "jump at border", "elsewhere", "CPU s")

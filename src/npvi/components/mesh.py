@@ -138,7 +138,7 @@ class MeshField(Dense):
     >>> field = MeshField(scipy.sparse.csr_array(np.eye(4)), np.array([[2.0, -1.0], [-1.0, 2.0]]))
     >>> whole = Dense(np.eye(4), field.precision)
     >>> z = np.arange(4.0)
-    >>> np.allclose(field.matvec(z), whole.matvec(z)), np.isclose(field.logdet, whole.logdet)
+    >>> np.allclose(field.matvec(z), whole.matvec(z)), bool(np.isclose(field.logdet, whole.logdet))
     (True, True)
     >>> np.allclose(field.row_variance(1e6), whole.row_variance(1e6))
     True

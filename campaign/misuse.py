@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import tempfile
 
 import numpy as np
@@ -85,7 +86,8 @@ def _run(argument: subjects.Argument, value: str) -> str:
     given = VALUES[value](valid)
     with contextlib.chdir(tempfile.mkdtemp(dir=subjects.folder())):  # what a case wrote is none of the next one's files
         came = attempt(lambda: argument.run(given), words, finite=argument.name not in _MAY_BE_INFINITE)
-    if value == "valid" and came != "worked":
+    without_data = argument.call == "datasets.load" and "NPVI_DATA" not in os.environ
+    if value == "valid" and came != "worked" and not without_data:
         raise Surprise(f"the valid call doesn't work, with {argument.name}={valid!r}")
     if value in MUST_BE_REFUSED and isinstance(valid, np.ndarray) and came == "worked":
         raise Surprise(f"works, though no numbers can be made of it: {given!r:.200}")

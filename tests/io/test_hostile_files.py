@@ -390,6 +390,7 @@ def test_a_number_of_the_wrong_kind(model, path):
     [
         (lambda node: node["values"].update(likelihood__variance="zzz"), "likelihood__variance must be a number"),
         (lambda node: node["values"].update(likelihood__variance=-1.0), "variance must be"),
+        (lambda node: node["values"].update({"s(x0)__sd": 1e-300}), "divide by zero"),
     ],
 )
 def test_models_beside_a_sum_of_terms_that_make_no_sense(path, change, message):
@@ -398,4 +399,12 @@ def test_models_beside_a_sum_of_terms_that_make_no_sense(path, change, message):
     model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5)], hyper="integrate").fit(X, np.sin(6.0 * X[:, 0]))
     model_files.altered(model, path, lambda metadata, arrays: change(metadata["summed"]["hyper"]["models"][-1]))
     with pytest.raises(ModelFileError, match=message):
+        npvi.load(path)
+
+
+def test_inputs_of_a_sum_of_terms_that_are_others_than_its_columns(path):
+    X = np.random.default_rng(0).uniform(size=(40, 1))
+    model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5)], hyper="plug-in").fit(X, np.sin(6.0 * X[:, 0]))
+    model_files.altered(model, path, lambda metadata, arrays: metadata.update(feature_names_in=["depth"]))
+    with pytest.raises(ModelFileError, match="column 'x0' is none of its inputs"):
         npvi.load(path)

@@ -180,3 +180,13 @@ found = predictive_log_prob(
 assert np.isfinite(found).all()
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=240)
+
+
+def test_a_variance_beyond_all_measure_takes_no_panels(monkeypatch):
+    calls = []
+    counted = Poisson.cdf
+    monkeypatch.setattr(Poisson, "cdf", lambda self, *args, **row: calls.append(1) or counted(self, *args, **row))
+    mean, sd, y = np.full(3, 5e14), 1.6e15, np.array([0.0, 1e15, 4e15])
+    found = predictive_cdf(Poisson("softplus"), y, mean, np.full(3, sd**2))
+    np.testing.assert_allclose(found, stats.norm.cdf((y - mean) / sd), rtol=1e-6)
+    assert len(calls) < 200  # 82 to find the step, and none across it

@@ -93,6 +93,9 @@ def unpack_summed(
     n = len(table) if len(table.columns) else metadata["n_rows"]
     if n != metadata["n_rows"] or not 1 <= about["rows"] <= n:
         raise ValueError(f"it has {n} rows and says that there are {metadata['n_rows']}")
+    missing = [name for name in table.columns if name not in metadata["feature_names_in"]]
+    if missing:
+        raise ValueError(f"its column {missing[0]!r} is none of its inputs")
     table.index = pd.RangeIndex(n)
     y = likelihood.check_response(_numbers(arrays, "y", (n,)))
     given = {name: _numbers(arrays, f"row_{name}", (n,)) for name in metadata["row"]}
@@ -108,7 +111,7 @@ def unpack_summed(
     spec = TermsSpec(made, said, model.learn is not False, model.coefficient_scale, model.hyperprior, model.hyper)
     setting = Setting(about["rows"], about["unit"], model.hyperprior == "weak", model.coefficient_scale)
     data = Data(likelihood, y, row, weight)
-    with threads(model.n_jobs):
+    with threads(model.n_jobs), np.errstate(divide="raise", over="raise", invalid="raise"):
         fitted = restored(
             spec,
             table,

@@ -19,6 +19,7 @@ _NEGLIGIBLE = 1e-13
 _NODES = 64
 _PANEL = 12.0
 _MAX_PANELS = 256
+_NEXT_TO_NOTHING = 1e-6
 _CHUNK = 2**12
 _SMALLEST_VARIANCE = 1e-24
 
@@ -74,9 +75,14 @@ def _chunk_cdf(likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance
     # from 1 to 0 for most likelihoods; where y may be 0 whatever f is, no lower than the probability of that
     top, bottom = given(-_REACH * sd), given(_REACH * sd)
     left, right = _step(given, _REACH * sd, top, bottom)
+    # of a variance beyond all measure next to nothing lies across the step
+    narrow = right - left <= _NEXT_TO_NOTHING * sd
+    left, right = np.where(narrow, 0.5 * (left + right), left), np.where(narrow, 0.5 * (left + right), right)
     total = top * special.ndtr(left / sd) + bottom * special.ndtr(-right / sd)
     panels = np.ceil(np.log2(np.clip((right - left) / (_PANEL * likelihood.resolution), 1.0, _MAX_PANELS)))
-    for tier, chosen in groups(panels.astype(int)):
+    across = np.flatnonzero(right > left)
+    for tier, which in groups(panels[across].astype(int)):
+        chosen = across[which]
         some = {name: value[chosen, None] for name, value in row.items()}
         width = (right - left)[chosen] / 2**tier
         nodes, weights = _legendre()

@@ -39,6 +39,8 @@ _COMMANDS = {
     "diagnose": ("diagnose model.npvi survey.csv --exposure hours --plot new.png", "new.png"),
     "reproduce": ("reproduce precipitation --rows 300 --seeds 0 --methods npvi --quick --output results", ""),
 }
+if "NPVI_DATA" not in os.environ:  # it needs the paper's data
+    del _COMMANDS["reproduce"]
 #: seconds that a command may need to end when its work is over; shares of its time depend on what else runs
 _ENDING = 0.2
 _SIGNALS = (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)

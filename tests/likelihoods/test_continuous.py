@@ -17,6 +17,7 @@ from npvi.likelihoods import (
     Laplace,
     LogNormal,
     StudentT,
+    Tweedie,
     Weibull,
     curvatures,
     expectations,
@@ -228,3 +229,15 @@ def test_start_values_are_about_right():
     assert np.var(beta.sample(np.random.default_rng(1), f)) == pytest.approx(0.1 * np.var(share), rel=0.05)
     spoilt = np.append(RNG.normal(size=999), 1e6)
     assert StudentT().initial_parameters(spoilt)["scale"] == pytest.approx(np.sqrt(0.1), rel=0.15)
+
+
+@pytest.mark.filterwarnings("error")
+def test_zeros_have_a_start_next_to_a_power_of_two():
+    y = np.array([0.0, 0.5, 3.0])
+    start = Tweedie(power=1.9999, dispersion=0.1).initial_latent(y, exposure=2.0)
+    assert np.isfinite(start).all()
+    assert start[0] < start[1]
+    np.testing.assert_allclose(start[1:], np.log(y[1:] / 2.0))
+    usual = Tweedie(power=1.5, dispersion=1.0).initial_latent(y)  # where half an amount is expected
+    assert usual[0] == pytest.approx(np.log((0.5 * 1.0 * 0.5) ** 2.0))
+    assert np.isfinite(Tweedie(power=1.9999).initial_latent(np.zeros(3))).all()

@@ -28,6 +28,9 @@ __all__ = ["Tweedie", "compound_cdf", "tabled_cdf"]
 _TERMS = 64
 """Of the series for the density."""
 
+_BELOW = 5.0
+"""How far zeros begin below the smallest number seen, at most, in logarithms."""
+
 
 class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
     """The sum of a Poisson number of gamma amounts, with mean μ = exposure · exp(f), variance dispersion · μ^power.
@@ -142,8 +145,11 @@ class Tweedie(Likelihood, name="tweedie", about="positive numbers and zeros"):
     def initial_latent(self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray) -> np.ndarray:
         # a zero is as likely as not where there is half an amount on average
         p, y = np.asarray(self.power), np.asarray(y, dtype=np.float64)
-        at_zero = (0.5 * self.dispersion * (2.0 - p)) ** (1.0 / (2.0 - p))
-        return np.log(np.where(y > 0.0, y, at_zero) / exposure)
+        at_zero = np.log(0.5 * self.dispersion * (2.0 - p)) / (2.0 - p)
+        seen = y > 0.0
+        # next to a power of 2 that is 0 in all computers' numbers: no start for learning
+        least = np.log(np.min(y, where=seen, initial=np.inf)) - _BELOW if seen.any() else -_BELOW
+        return np.where(seen, np.log(np.where(seen, y, 1.0)), np.maximum(at_zero, least)) - np.log(exposure)
 
     def initial_parameters(
         self, y: np.ndarray, exposure: np.ndarray | float = 1.0, **row: np.ndarray

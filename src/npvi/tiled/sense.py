@@ -157,5 +157,5 @@ def _check_shapes(
             array = arrays[name]
             if array.dtype.kind not in kinds or array.dtype.itemsize < 4 or array.shape != shape:
                 raise ValueError(f"its {name} is not an array of numbers of shape {shape}")
-            if kinds == "fiu" and not np.all(np.abs(array) <= LARGEST):
+            if kinds == "fiu" and not np.all(np.abs(array.astype(np.float64)) <= LARGEST):
                 raise ValueError(f"its {name} has numbers that are not finite, or beyond {LARGEST:g}")

@@ -225,3 +225,10 @@ def test_in_a_gap_more_neighbours_say_more():
     assert wide.weights.shape == (50, 30)
     assert np.abs(wide.mean(f) - exact).mean() < 0.6 * np.abs(near.mean(f) - exact).mean()
     assert (wide.variance <= near.variance + 1e-9).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_sites_that_take_away_leave_the_classical_factor_finite():
+    prior, _, _ = made(next(iter(KERNELS)), 40, 5)
+    found = prior.factor(np.full(40, -1e6), "classical").half(np.ones(40))
+    assert np.isfinite(found).all()

@@ -233,8 +233,8 @@ def _rows_of_root(b: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[NDArr
 
 def classical(prior: NNGP, site_precision: NDArray[np.float64]) -> ZeroFillFactor:
     """The usual preconditioner (I−B)ᵀ(D⁻¹+W)(I−B), in the same clothes as the zero-fill factor."""
-    spread = 1.0 + site_precision * prior.conditional_variance
-    scale = np.sqrt(np.where(spread > 0.0, spread, 1.0))  # some likelihoods have sites that take away
+    with np.errstate(invalid="ignore"):  # NaN where sites take away more than there is: that is no factor
+        scale = np.sqrt(1.0 + site_precision * prior.conditional_variance)
     root = prior.root
     transpose = type(root)(root.graph, root.diagonal * scale, root.edges * scale[:, None])
     return ZeroFillFactor(transpose, np.empty(0, dtype=np.int64))

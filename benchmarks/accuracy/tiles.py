@@ -4,7 +4,8 @@ python -m benchmarks tiles                          # 10⁶ counts in 8 and in 6
 python -m benchmarks tiles --rows 100000 --tiles 9 --picture seams.png
 python -m benchmarks tiles --rows 60000 --tiles 27 --length-scale 0.5 --share 0.05   # where counts say little
 python -m benchmarks tiles --rows 300000 1000000 --tile-rows 50000                   # by themselves: what a row costs
-python -m benchmarks tiles --rows 10000000 --tile-rows 250000 --learn
+python -m benchmarks tiles --rows 10000000 --tile-rows 125000 --learn
+python -m benchmarks tiles --rows 10000000 --tile-rows 125000 --learn --workers 2 --memory 2GB   # of Dask
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import argparse
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,7 @@ def main() -> None:
     parser.add_argument("--learn", action="store_true", help="the numbers, too, by tiles of --tile-rows")
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--workers", type=int, help="of a cluster of Dask, with --memory each; none by default")
     parser.add_argument("--picture", type=Path, help="where to draw the last of them")
     options = parser.parse_args()
     _compiled()
@@ -48,7 +52,7 @@ def main() -> None:
             _compare(rows, options)
         return
     table = [_by_itself(rows, options) for rows in options.rows]
-    header = ("rows", "tiles", "rounds", "certified", "CPU s", "µs a row", "peak MB", "CPU s of 10⁶ predictions")
+    header = ("rows", "tiles", "rounds", "certified", "CPU s", "µs a row", "peak MB", "CPU s of 10⁶ predictions", "wall s")
     show("Poisson counts in tiles", header, table)
 
 
@@ -94,24 +98,53 @@ def _by_itself(count: int, options: argparse.Namespace) -> tuple:
         for file, first in enumerate(range(0, count, _FILE)):
             some = _counts(min(_FILE, count - first), options.length_scale, options.share, file)
             some.to_parquet(f"{folder}/{file:03d}.parquet", row_group_size=2**17)
-        tiled = npvi.TiledRegressor(
-            "poisson",
-            **settings,
-            store=f"{folder}/store",
-            tile_rows=options.tile_rows,
-            memory=options.memory,
-            client=None,
-            verbose=count > _FILE,
-        )
-        started = time.process_time()
-        tiled.fit(f"{folder}/*.parquet", target="count")
-        fitted = time.process_time() - started
+        with _cluster(options) as client:
+            tiled = npvi.TiledRegressor(
+                "poisson",
+                **settings,
+                store=f"{folder}/store",
+                tile_rows=options.tile_rows,
+                memory=options.memory,
+                client=client,
+                verbose=count > _FILE,
+            )
+            before, started = _spent(), time.perf_counter()
+            tiled.fit(f"{folder}/*.parquet", target="count")
+            wall = time.perf_counter() - started
+        fitted = _spent() - before  # of workers too, now that they have ended
         tiled.predict(np.random.default_rng(1).random((_MANY, 2)), return_std=True)
-        predicted = time.process_time() - started - fitted
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        predicted = _spent() - before - fitted
     certificate = tiled.certificate_
     about = (tiled.about_["tiles"], certificate["rounds"], str(certificate["certified"]))
-    return (f"{count:,}", *about, round(fitted, 1), round(1e6 * fitted / count, 1), peak, round(predicted, 1))
+    per_row = round(1e6 * fitted / count, 1)
+    return (f"{count:,}", *about, round(fitted, 1), per_row, _peak(options), round(predicted, 1), round(wall))
+
+
+@contextmanager
+def _cluster(options: argparse.Namespace) -> Iterator[Any]:
+    """A client of workers with one thread and the memory each; None where none are asked for."""
+    if options.workers is None:
+        yield None
+        return
+    from distributed import Client, LocalCluster
+
+    shape = {"n_workers": options.workers, "threads_per_worker": 1, "memory_limit": options.memory}
+    with LocalCluster(**shape, dashboard_address=None) as cluster, Client(cluster) as client:
+        yield client
+
+
+def _spent() -> float:
+    """CPU seconds of this process and of those that it has waited for."""
+    found = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in found)
+
+
+def _peak(options: argparse.Namespace) -> str:
+    """Resident memory at most, in MB: of this process, and of the largest worker."""
+    here = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024:,}"
+    if options.workers is None:
+        return here
+    return f"{here}, a worker {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024:,}"
 
 
 def _counts(n: int, length_scale: float, share: float, seed: int = 0) -> pd.DataFrame:

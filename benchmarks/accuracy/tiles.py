@@ -4,6 +4,7 @@ python -m benchmarks tiles                          # 10⁶ counts in 8 and in 6
 python -m benchmarks tiles --rows 100000 --tiles 9 --picture seams.png
 python -m benchmarks tiles --rows 60000 --tiles 27 --length-scale 0.5 --share 0.05   # where counts say little
 python -m benchmarks tiles --rows 300000 1000000 --tile-rows 50000                   # by themselves: what a row costs
+python -m benchmarks tiles --rows 1000000 --tiles 64 --learn                          # what is learned, beside memory
 python -m benchmarks tiles --rows 10000000 --tile-rows 125000 --learn
 python -m benchmarks tiles --rows 10000000 --tile-rows 125000 --learn --workers 2 --memory 2GB   # of Dask
 """
@@ -49,16 +50,28 @@ def main() -> None:
     _compiled()
     if options.tile_rows is None:
         for rows in options.rows:
-            _compare(rows, options)
+            (_learned if options.learn else _compare)(rows, options)
         return
     table = [_by_itself(rows, options) for rows in options.rows]
-    header = ("rows", "tiles", "rounds", "certified", "CPU s", "µs a row", "peak MB", "CPU s of 10⁶ predictions", "wall s")
+    header = (
+        "rows",
+        "tiles",
+        "rounds",
+        "certified",
+        "CPU s",
+        "µs a row",
+        "peak MB",
+        "CPU s of 10⁶ predictions",
+        "wall s",
+    )
     show("Poisson counts in tiles", header, table)
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    kernel = npvi.kernels.Matern(options.length_scale, 1.0, smoothness=SMOOTHNESS)
-    return {"kernel": kernel, "nugget": NUGGET, "learn": False, "n_jobs": options.jobs}
+    kernel: dict[str, Any] = {"kernel": npvi.kernels.Matern(options.length_scale, 1.0, smoothness=SMOOTHNESS)}
+    if options.learn:
+        kernel = {"kernel": npvi.kernels.Matern(smoothness=SMOOTHNESS)}
+    return {**kernel, "nugget": None if options.learn else NUGGET, "learn": options.learn, "n_jobs": options.jobs}
 
 
 def _compiled() -> None:
@@ -89,11 +102,37 @@ def _compare(count: int, options: argparse.Namespace) -> None:
     show(f"{count:,} Poisson counts, against the fit in memory; in its standard deviations", header, rows)
 
 
+def _learned(count: int, options: argparse.Namespace) -> None:
+    """What tiles learn from some of the rows, in standard errors of what memory learns from all."""
+    settings = _settings(options)
+    table = _counts(count, options.length_scale, options.share)
+    memory = npvi.GPRegressor("poisson", order="nested", hyper="plug-in", **settings)
+    summary = memory.fit(table[["x", "y"]], table["count"]).summary(standard_errors=True)
+    with tempfile.TemporaryDirectory() as folder:
+        table.to_parquet(f"{folder}/counts.parquet", row_group_size=2**17)
+        for tiles in options.tiles:
+            size = -(-count // tiles)
+            store = f"{folder}/{tiles}"
+            tiled = npvi.TiledRegressor("poisson", **settings, store=store, tile_rows=size, client=None)
+            tiled.fit(f"{folder}/counts.parquet", target="count")
+            found = {"nugget": tiled.nugget_}
+            found |= {f"kernel__{name}": value for name, value in tiled.kernel_.get_params().items()}
+            found |= {f"mean__{name}": value for name, (value, _) in tiled.mean_coefficients_.items()}
+            known = summary["standard_error"].dropna()
+            rows = [
+                (name, summary["value"][name], error, found[name], (found[name] - summary["value"][name]) / error)
+                for name, error in known.items()
+            ]
+            show(
+                f"{count:,} Poisson counts, learned from {tiled.describe()['learned_from']:,} of them",
+                ("parameter", "in memory", "standard error", f"in {tiles} tiles", "off by"),
+                rows,
+            )
+
+
 def _by_itself(count: int, options: argparse.Namespace) -> tuple:
     """What a fit and 10⁶ predictions take."""
     settings = _settings(options)
-    if options.learn:
-        settings |= {"kernel": npvi.kernels.Matern(smoothness=SMOOTHNESS), "nugget": None, "learn": True}
     with tempfile.TemporaryDirectory() as folder:
         for file, first in enumerate(range(0, count, _FILE)):
             some = _counts(min(_FILE, count - first), options.length_scale, options.share, file)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from npvi.components import CoefficientSpread, Parts, SolverLog, Stack
 from npvi.inference.data import Data
+from npvi.inference.dense_newton import dense_step
 from npvi.inference.families.base import Covariance, Family, Start
 from npvi.inference.shared_spread import SharedSpread
 from npvi.likelihoods import Curvatures, Expectations
@@ -57,6 +58,8 @@ _SHARES = tuple(0.5**halving for halving in range(12))
 _WALL = 0.1
 #: a share of a step that is as good as none
 _ROUNDED = 1e-3
+#: iterations after which few points take Newton's step for all means and variances: most fits have ended by then
+_PATIENCE = 15
 #: and of the mean alone: where log p is straight, nothing but a wide prior says how long a step is
 _SMALL_SHARES = tuple(0.5**halving for halving in range(14, 60, 3))
 
@@ -69,6 +72,8 @@ class _Given:
     variance: Vector
     precision_factor: PrecisionFactor | None
     log_determinant: float = -np.inf
+
+    matrix: None = None
 
     def mismatch(self, w: Vector) -> float:
         return np.inf
@@ -96,6 +101,11 @@ class WithCoefficients:
     @property
     def log_determinant(self) -> float:
         return self.given.log_determinant + self.coefficients.log_determinant
+
+    @property
+    def matrix(self) -> NDArray[np.float64] | None:
+        given, along = self.given.matrix, self.coefficients.along
+        return None if given is None else given + along @ along.T
 
     def mismatch(self, w: Vector) -> float:
         return max(self.given.mismatch(w), self.coefficients.mismatch(w - self.site_precision))
@@ -146,6 +156,7 @@ class Problem:
         self.log = SolverLog()
         self.relaxation = Relaxation(len(data.y))
         self._share = 1.0  # of a step for V to try first
+        self._steps = 0
         self._by_quadrature = data.by_quadrature
 
     def initial(self, start: Start | None) -> State:
@@ -218,6 +229,11 @@ class Problem:
 
         Where V is right already, or about to be, a step for the mean alone, which costs a fraction, comes first.
         """
+        self._steps += 1
+        if self.thorough and self._steps > _PATIENCE:
+            better = self._dense(state)
+            if better is not None:
+                return better
         (mean, covariance), (mean_limit, covariance_limit) = self._last, self.tolerances
         alone = self.thorough and mean <= _ALONE and covariance <= 0.3 * covariance_limit
         if alone or (mean_limit < mean <= _NEARLY and covariance <= 2.0 * covariance_limit):
@@ -231,6 +247,21 @@ class Problem:
         state = self._improve_covariance(state) if self.thorough else state
         # from a start with sites of its own there may be no way on
         return state if self.complete(state) else self.initial(Start(state.mean, state.covariance.variance))
+
+    def _dense(self, state: State) -> State | None:
+        """Newton's step for all means and variances, of few points; None where it doesn't raise the bound."""
+        V, w = state.covariance.matrix, state.covariance.site_precision
+        if V is None:
+            return None
+        at = self.data.curvatures(state.predictor, np.sqrt(state.covariance.variance))
+        step = dense_step(V, w, at, self._pull(state.mean))
+        if step is None:
+            return None
+        for share in _SHARES:
+            trial = self.at(state.mean + share * step.mean, self.covariance(step.from_sites(w, share)))
+            if trial is not None and trial.elbo > state.elbo:
+                return trial
+        return None
 
     def _newton(self, state: State) -> State | None:
         """Newton steps for μ and the standard deviations s, cut short until they don't lower the bound, or None.

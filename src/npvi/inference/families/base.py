@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from npvi.components import ProcessPrecision
 from npvi.posteriors import Posterior
 from npvi.priors import PrecisionFactor
@@ -36,6 +39,8 @@ class Covariance(Protocol):
     """log |V|."""
     precision_factor: PrecisionFactor | None
     """That of P + W, if there is one."""
+    matrix: NDArray[np.float64] | None
+    """V itself, of few points."""
 
     def mismatch(self, w: Vector) -> float:
         """How far the equation of the best V is from holding for other site precisions w, relative to its terms."""

@@ -32,6 +32,7 @@ class _Factored:
     variance: Vector
     log_determinant: float
     precision_factor: ZeroFillFactor
+    matrix: None = None
 
     def mismatch(self, w: Vector) -> float:
         return float(np.max(np.abs(w - self.site_precision) * self.variance))

@@ -58,6 +58,13 @@ class _Inverse:
     draws: Any = None
     """A few draws of N(0, V), where the factor isn't, for derivatives."""
 
+    @property
+    def matrix(self) -> NDArray[np.float64] | None:
+        if not isinstance(self.precision_factor, DenseFactor):
+            return None
+        root = self.precision_factor.inverse_root
+        return root @ root.T
+
     def mismatch(self, w: Vector) -> float:
         # the equation is V⁻¹ = P + W; what is off by w − its w changes V_ii by that times V_ii², and by what others are
         # off times V_ij²

@@ -25,6 +25,7 @@ class _Swept:
     site_precision: Vector
     factor: Triangular
     precision_factor: None = None
+    matrix: None = None
 
     @cached_property
     def variance(self) -> Vector:

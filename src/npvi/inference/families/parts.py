@@ -33,6 +33,7 @@ class _OfParts:
     precision: PartsPrecision
     moments: list[Moments] | None = None
     precision_factor: None = None
+    matrix: None = None
 
     @property
     def variance(self) -> Vector:

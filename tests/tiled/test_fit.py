@@ -1,6 +1,5 @@
 """Tiles give what one fit in memory gives, whatever the files, the tiles and the threads."""
 
-import json
 import pickle
 import warnings
 from contextlib import nullcontext
@@ -127,23 +126,6 @@ def test_an_estimator_travels_without_its_client(model, places):
     assert travelled.client == "current"
     assert same_bits(model, travelled, places)
     assert clone(model).get_params()["tile_rows"] == 800
-
-
-def test_numbers_are_learned_from_blocks_and_a_sample(tmp_path, monkeypatch):
-    monkeypatch.setattr("npvi.tiled.building._SAMPLE", 1000)
-    monkeypatch.setattr("npvi.tiled.building._BLOCK", 150)
-    table = survey(4000, seed=1)
-    model = tiled(tmp_path / "store", kernel="matern", nugget=None, learn=True, learn_rows=1200)
-    model.fit(write(table, tmp_path / "files"), **FIT)
-    about = json.loads((tmp_path / "store" / "model.json").read_text())["model"]["info"]
-    assert about["learned"]
-    assert 800 < about["rows"] < 2000
-    value, error = model.mean_coefficients_["forest"]
-    assert abs(value - 0.4) < 4.0 * error + 0.02
-    forest, hours = table["forest"], table["hours"]
-    f = 0.5 + np.sin(7.0 * table["lon"]) + np.cos(5.0 * table["lat"]) + 0.4 * forest
-    found = model.predict(table[INPUTS], exposure=hours)
-    assert np.corrcoef(np.log(found), f + np.log(hours))[0, 1] > 0.98
 
 
 @pytest.mark.parametrize("where", ["coast", "one place", "clusters", "line"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Ascent", "Information", "climb", "newton_step", "of_more_rows"]
+__all__ = ["Ascent", "Information", "climb", "newton_step", "of_more_rows", "secant"]
 
 Vector = NDArray[np.float64]
 
@@ -118,8 +118,7 @@ def climb(
             if not scaled:
                 result.curvature = np.diag(scale) * along / float(turned @ (scale * turned))
                 scaled = True
-            rest = np.eye(n) - np.outer(moved, turned) / along
-            result.curvature = rest @ result.curvature @ rest.T + np.outer(moved, moved) / along
+            result.curvature = secant(result.curvature, moved, turned)
         result.z, result.value, result.gradient = trial, new_value, new_gradient
         result.values.append(new_value)
         # near the top steps go back and forth within the noise
@@ -128,6 +127,21 @@ def climb(
         if turned_back and _in_vain(trials, enough):
             break
     return result
+
+
+def secant(curvature: NDArray[np.float64], moved: Vector, turned: Vector) -> NDArray[np.float64]:
+    """The inverse of minus the second derivatives, by how much the gradient has fallen along a step (BFGS); as it was
+    where it hasn't.
+
+    >>> secant(np.eye(2), np.array([0.5, 0.0]), np.array([2.0, 0.0]))
+    array([[0.25, 0.  ],
+           [0.  , 1.  ]])
+    """
+    along = float(moved @ turned)
+    if not along > 1e-10 * np.linalg.norm(moved) * np.linalg.norm(turned):
+        return curvature
+    rest = np.eye(len(moved)) - np.outer(moved, turned) / along
+    return np.asarray(rest @ curvature @ rest.T + np.outer(moved, moved) / along)
 
 
 def _in_vain(trials: list[float], enough: float) -> bool:

@@ -111,6 +111,8 @@ class BoundObjective:
     X, data, basis : in the graph's order.
     start : of the first q.
     careful : find each q as a final fit would, for second derivatives; otherwise as well as a climb needs it.
+    noise : random numbers of the rows; by their order otherwise.
+    rows : positions whose part of the gradient is wanted; all by default.
     """
 
     #: nats that an iteration of a careful one must gain
@@ -124,9 +126,12 @@ class BoundObjective:
         graph: Graph,
         start: Start | None = None,
         careful: bool = False,
+        noise: Noise | None = None,
+        rows: NDArray[np.integer] | None = None,
     ) -> None:
         self.X, self.data, self.basis, self.graph, self.start, self.careful = X, data, basis, graph, start, careful
-        self._noise, self._best = Noise(graph.order), -np.inf
+        self._noise, self._best = Noise(graph.order) if noise is None else noise, -np.inf
+        self._rows = rows
 
     def __call__(self, model: Model) -> tuple[float, dict[str, Any]]:
         data, fit = self._fit(model)
@@ -136,11 +141,14 @@ class BoundObjective:
             centred = np.hstack([centred, fit.spread.left])
         draws = getattr(posterior, "draws", None)
         noise = None if fit.near or fit.factor is None or draws is None else self._noise.columns(0, draws.shape[1])
-        found = model.structure.gradient(prior, centred, posterior, fit.factor, noise)
+        found = model.structure.gradient(prior, centred, posterior, fit.factor, noise, self._rows)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
-        slopes = parameter_gradient(
-            model.likelihood, data.y, posterior.mean, fit.variance, data.row, data.weight, data.coarse
-        )
+        mean, variance = posterior.mean, fit.variance
+        if self._rows is not None:
+            share = len(self._rows) / len(mean)
+            gradient = {name: share * np.asarray(slope) for name, slope in gradient.items()}
+            data, mean, variance = data.take(self._rows), mean[self._rows], variance[self._rows]
+        slopes = parameter_gradient(model.likelihood, data.y, mean, variance, data.row, data.weight, data.coarse)
         gradient |= {f"likelihood__{name}": slope for name, slope in slopes.items()}
         return fit.elbo, gradient
 

@@ -62,6 +62,7 @@ def marginal_gradient(
     factor: ZeroFillFactor,
     draws: NDArray | None = None,
     noise: NDArray[np.float64] | None = None,
+    rows: NDArray[np.int32] | None = None,
 ) -> PriorGradient:
     """∂/∂θ of −½ Σ fᵀPf + ½ log |P| − ½ log |P + W| over the columns f of `functions`, for the factor U Uᵀ of P + W.
 
@@ -69,19 +70,19 @@ def marginal_gradient(
     gradient of the bound, as `expected_log_density_gradient` of these and draws is, without
     the noise of draws; but the factor must be as good as exact. Where it isn't, `draws` of N(0, (P+W)⁻¹) tell the rest,
     and the random numbers they were made from (`noise`) what the factor alone would have told: most of their noise is
-    in both.
+    in both. With `rows` the sum over rows that it is runs over these alone, and is scaled up to all.
     """
     weights = np.ones(functions.shape[1])
     if draws is not None:
         functions = np.hstack([functions, draws])
         weights = np.append(weights, np.full(draws.shape[1], 1.0 / draws.shape[1]))
-    density = _of_log_density(prior, functions, weights)
+    density = _of_log_density(prior, functions, weights, rows)
     in_diagonal, in_edges = factor.log_determinant_gradient(noise)
     d, root = prior.conditional_variance, prior.root
     # T = D^{−½}(I − B)
     in_root = in_diagonal * root.diagonal + np.einsum("ij,ij->i", in_edges, root.edges)
     in_weights = density.in_weights + 0.5 * in_edges * root.diagonal[:, None]
-    return _pull_back(prior, _Sensitivity(in_weights, density.in_variance + 0.25 * in_root / d))
+    return _pull_back(prior, _Sensitivity(in_weights, density.in_variance + 0.25 * in_root / d), rows)
 
 
 def _of_log_density(

@@ -70,11 +70,18 @@ class Structure(Protocol):
         ...
 
     def gradient(
-        self, prior: Any, functions: NDArray, posterior: Any, factor: Any = None, noise: NDArray | None = None
+        self,
+        prior: Any,
+        functions: NDArray,
+        posterior: Any,
+        factor: Any = None,
+        noise: NDArray | None = None,
+        rows: NDArray[np.integer] | None = None,
     ) -> PriorGradient:
         """Of E log p(f) in the hyper-parameters, for f with the covariance (P + W)⁻¹ of `posterior` and the mean, and
         whatever else adds its squares, in the columns of `functions`; `factor` is one of P + W, if there is one; if it
-        isn't as good as exact, `noise` has the random numbers that the draws were made from."""
+        isn't as good as exact, `noise` has the random numbers that the draws were made from. By what the positions
+        `rows` contribute, where they are given, scaled up from these to all."""
         ...
 
 
@@ -99,14 +106,21 @@ class NearestNeighbors:
         return _Conditionals(NNGP(kernel, nugget, X, graph, rows=rows), rows)
 
     def gradient(
-        self, prior: NNGP, functions: NDArray, posterior: DrawsPosterior, factor: Any = None, noise: Any = None
+        self,
+        prior: NNGP,
+        functions: NDArray,
+        posterior: DrawsPosterior,
+        factor: Any = None,
+        noise: Any = None,
+        rows: NDArray[np.integer] | None = None,
     ) -> PriorGradient:
         """Of E log p(f), by the factor, the posterior's draws or both."""
         draws = posterior.draws
+        visit = None if rows is None else rows.astype(np.int32)
         if isinstance(factor, ZeroFillFactor) and factor.root is prior.root and not len(factor.breakdowns):
-            return marginal_gradient(prior, functions, factor, None if noise is None else draws, noise)
+            return marginal_gradient(prior, functions, factor, None if noise is None else draws, noise, visit)
         weights = np.append(np.ones(functions.shape[1]), np.full(draws.shape[1], 1.0 / draws.shape[1]))
-        return expected_log_density_gradient(prior, np.hstack([functions, draws]), weights)
+        return expected_log_density_gradient(prior, np.hstack([functions, draws]), weights, visit)
 
 
 @dataclass(frozen=True)
@@ -143,9 +157,16 @@ class InducingPoints:
         return _Marginal(self.prior(kernel, nugget, X[rows], graph), rows, len(X) / len(rows))
 
     def gradient(
-        self, prior: LowRank, functions: NDArray, posterior: LowRankPosterior, factor: Any = None, noise: Any = None
+        self,
+        prior: LowRank,
+        functions: NDArray,
+        posterior: LowRankPosterior,
+        factor: Any = None,
+        noise: Any = None,
+        rows: NDArray[np.integer] | None = None,
     ) -> PriorGradient:
         """Of E log p(f), exactly."""
+        assert rows is None  # only tiles ask for some, and they have no inducing points
         functions = np.hstack([functions, posterior.factor.columns])
         return low_rank_gradient(prior, functions, np.ones(functions.shape[1]), posterior.factor.diagonal)
 

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.graph import Cube, Tiling, point_keys
+from npvi.learning import SearchSpace
 from npvi.runtime import progress
 from npvi.runtime.warn import warn
 from npvi.tiled import fitting, partition
 from npvi.tiled.coarse import step_of_all, thin_sample
 from npvi.tiled.job import PLAN, SETTLED, Job, job_at
+from npvi.tiled.learning import climbed
 from npvi.tiled.running import Runner, Watch
 from npvi.tiled.settled import Settled
 from npvi.tiled.store import MANIFEST, StoreError
@@ -38,6 +40,7 @@ _CERTIFIED = (0.002, 0.02)
 _STATE = ("state", "residual", "mean", "thin")
 
 Learn = Callable[[NDArray[np.float64], dict[str, Any]], Settled]
+Space = Callable[[NDArray[np.float64], dict[str, Any], Settled], SearchSpace]
 
 
 def plan_of(
@@ -51,13 +54,14 @@ def plan_of(
     return about | {"learn_rows": learn_rows, **more}
 
 
-def build(job: Job, plan: Mapping[str, Any], learn: Learn, runner: Runner) -> None:
+def build(job: Job, plan: Mapping[str, Any], learn: Learn, space: Space, runner: Runner) -> None:
     """Make whatever of a store isn't there yet.
 
     Parameters
     ----------
     plan : `plan_of`.
     learn : from rows, and what is said of them, to a model.
+    space : what may be learned of that model from all rows.
     runner : of the tasks.
     """
     store = job.store
@@ -75,8 +79,18 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, runner: Runner) -> No
         if not store.has("layout"):
             _sort(stages)
         job = stages.job = job_at(str(store.folder))
+        if _asks_all_rows(job.plan) and job.settled.info["learned"] and not job.settled.info.get("climbed"):
+            settled = climbed(stages, space(store.read("sample")["rows"], job.plan, job.settled))
+            store.write_json(SETTLED, {**store.read_json(SETTLED), "model": settled.as_dict()})
+        job = stages.job = job_at(str(store.folder))
         _fit(stages)
         _finish(stages)
+
+
+def _asks_all_rows(plan: Mapping[str, Any]) -> bool:
+    """Whether some of the rows have told where learning begins, and all of them go on."""
+    rows = sum(part["rows"] for part in plan["source"]["parts"])
+    return bool(plan["settings"]["learn"]) and rows > plan["learn_rows"]
 
 
 def _agree_on(job: Job, plan: Mapping[str, Any]) -> None:
@@ -161,6 +175,8 @@ def _settle(stages: _Stages, learn: Learn) -> None:
     rows = _to_learn_from(stages, box, sample)
     progress.report("learning", rows=len(rows))
     settled = learn(rows, job.plan)
+    if _asks_all_rows(job.plan):
+        store.write("sample", rows=rows)
     d = len(job.source.inputs)
     cube = settled.cube(box, sample[:, :d])
     tiling = Tiling.cut(settled.points(sample[:, :d]), cube, int(job.plan["tiles"]))
@@ -381,7 +397,7 @@ def _clean(job: Job) -> None:
         for path in store.path(job.tile(t, "rows")).parent.iterdir():
             if path.stem not in ("rows", "posterior"):
                 path.unlink()
-    for name in ("rounds", "lenders", "levels", "thin"):
+    for name in ("rounds", "lenders", "levels", "thin", "climb", "sample"):
         store.remove(name)
 
 

@@ -27,6 +27,7 @@ from npvi.model import Fitted
 from npvi.tiled.coarse import Thin, known_from_afar
 from npvi.tiled.domain import Domain, build, keep, open_domain, sparse_rows
 from npvi.tiled.job import Job, job_at
+from npvi.tiled.learning import begin
 from npvi.tiled.sense import blaming, check_posterior
 from npvi.tiled.store import StoreError
 
@@ -45,12 +46,12 @@ _NOTHING = {"squares": 0.0, "largest": 0.0}
 def fit_tile(folder: str, tile: int) -> None:
     """The posterior of a tile, by what it sees."""
     job = job_at(folder)
-    domain = build(job, tile)
+    domain = open_domain(job, tile) if job.store.has(job.tile(tile, "domain")) else build(job, tile)
     if domain is None:
         job.store.write(job.tile(tile, "fit"), {"empty": True})
         return
     family = AllCovariances(domain.prior, Noise(domain.keys))
-    fit = fit_posterior(family, domain.data, domain.stack, None, _TOLERANCE, int(job.plan["max_iter"]))
+    fit = fit_posterior(family, domain.data, domain.stack, begin(job, tile), _TOLERANCE, int(job.plan["max_iter"]))
     fit = fit.unless_interrupted()
     trend, own = fit.trend, domain.own
     thin, weight = Thin(domain), np.zeros(len(domain.rows))

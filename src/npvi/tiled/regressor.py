@@ -27,10 +27,12 @@ from npvi.checks import (
 )
 from npvi.config import parameter_config, to_config
 from npvi.estimators import GPRegressor, NamedParts
+from npvi.graph import build_graph
+from npvi.inference import Data
 from npvi.kernels import Kernel
-from npvi.learning import unwrapped
+from npvi.learning import Learner, SearchSpace, Table, unwrapped
 from npvi.likelihoods import Likelihood, Softmax, as_likelihood
-from npvi.model import Fitted, coordinate_columns, latent_at
+from npvi.model import Fitted, Spec, coordinate_columns, latent_at
 from npvi.parameters import Parameter, Parametrised
 from npvi.predictive import Predictive, Reach
 from npvi.runtime import progress
@@ -83,8 +85,8 @@ class TiledRegressor(NamedParts, BaseEstimator):
     tile_rows : int or "auto"
         Rows of a tile; by memory, and 250,000 at most. A fit that goes on keeps the tiles that it began with.
     learn_rows : int
-        Rows that the numbers are learned from, in memory: half in compact blocks, half from everywhere. All rows,
-        where there are no more.
+        Rows that the numbers are first learned from, in memory: half in compact blocks, half from everywhere. Where
+        there are more, all of them then say, tile by tile, where the numbers are to go from there.
     halo : float
         How far a tile sees: rows that are no further away than so many times the distance to rows before them in the
         order; farther away, ever fewer of them.
@@ -200,7 +202,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
             for column in names:
                 _check_name(column, "inputs")
         tables = Source.of(source, target, None if names is None else list(names), extras)
-        self._check_settings(likelihood, list(tables.inputs))
+        self._checked_spec(likelihood, list(tables.inputs))  # before tables are read
         runner = runner_of(self.client, self.n_jobs)
         rows = self._rows_of_tiles(runner)
         columns = list(tables.inputs)
@@ -217,7 +219,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         )
         report = progress.print_progress if check_flag(self.verbose, "verbose") else None
         with interrupts_remembered(), progress.reporting(report):
-            build(Job(Store(self.store)), plan, self._learned, runner)
+            build(Job(Store(self.store)), plan, self._learned, self._space, runner)
         return self._open()
 
     @classmethod
@@ -469,6 +471,16 @@ class TiledRegressor(NamedParts, BaseEstimator):
         model.fit(pd.DataFrame(X, columns=list(source.inputs)), y, **row)
         return Settled.of(model.fitted_, int(self.n_neighbors))
 
+    def _space(self, rows: NDArray[np.float64], plan: Mapping[str, Any], settled: Settled) -> SearchSpace:
+        """What may be learned of a model, by the rows that it was learned from."""
+        source = Source.from_dict(plan["source"])
+        X, y, row = source.split(rows)
+        likelihood = settled.likelihood
+        data = Data(likelihood, likelihood.check_response(y), likelihood.check_row(row, len(y), y))
+        spec = self._checked_spec(as_likelihood(self.likelihood), list(source.inputs))
+        learner = Learner(spec.said, lambda X: build_graph(X, settled.neighbors), weak=spec.hyperprior == "weak")
+        return learner.space(Table(settled.part.places(X), data, settled.part.basis(X)), settled.model)
+
     def _as_one(self, neighbors: int) -> GPRegressor:
         """The same model in memory."""
         settings = {name: getattr(self, name) for name in _OF_MODEL}
@@ -481,11 +493,11 @@ class TiledRegressor(NamedParts, BaseEstimator):
             n_jobs=1,
         )
 
-    def _check_settings(self, likelihood: Likelihood, columns: list[str]) -> None:
-        """Raise ValueError where a setting isn't one of a model in memory, before tables are read."""
+    def _checked_spec(self, likelihood: Likelihood, columns: list[str]) -> Spec:
+        """The settings of a model in memory; ValueError where one isn't."""
         model = self._as_one(int(self.n_neighbors))
         model.feature_names_in_ = np.array(columns, dtype=object)
-        model._spec(likelihood, len(columns))
+        return model._spec(likelihood, len(columns))
 
     @cached_property
     def _sklearn_output_config(self) -> dict[str, str]:

@@ -64,7 +64,8 @@ check_model = record(
                     }
                 ),
                 "info": record({"rows": whole(), "learned": flag}),
-            }
+            },
+            {"metric": config},
         ),
         "tiling": record(
             {
@@ -100,7 +101,8 @@ def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
 def check_settled(settled: Settled, columns: int) -> None:
     """Raise ValueError where it is no model of so many columns."""
     part = settled.part
-    if not isinstance(settled.kernel, Kernel) or not isinstance(settled.likelihood, Likelihood):
+    kernels = [settled.kernel] if settled.metric is None else [settled.kernel, settled.metric]
+    if not all(isinstance(one, Kernel) for one in kernels) or not isinstance(settled.likelihood, Likelihood):
         raise ValueError("its kernel or its likelihood is none")
     if isinstance(settled.likelihood, Softmax):
         raise ValueError("its likelihood isn't served in tiles")
@@ -114,7 +116,8 @@ def check_settled(settled: Settled, columns: int) -> None:
             raise ValueError(f"its {name} has {len(getattr(part, name))} numbers for {size}")
     if len(settled.coefficient_precision) != coefficients:
         raise ValueError("its precision doesn't fit its coefficients")
-    settled.kernel.validate(len(part.coords))
+    for kernel in kernels:
+        kernel.validate(len(part.coords))
     settled.likelihood.validate()
 
 

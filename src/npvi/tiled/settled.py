@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,8 @@ class Settled:
     coefficient_precision : of the prior of the mean's coefficients.
     neighbors : K.
     info : how it was learned.
+    metric : the kernel by whose distances tiles are cut and rows are ordered, which stays as it is when all rows move
+        the numbers of `kernel`; that one by default.
     """
 
     kernel: Kernel
@@ -40,6 +42,7 @@ class Settled:
     coefficient_precision: NDArray[np.float64]
     neighbors: int
     info: Mapping[str, Any]
+    metric: Kernel | None = None
 
     @classmethod
     def of(cls, fitted: Fitted, neighbors: int) -> Settled:
@@ -57,6 +60,17 @@ class Settled:
         }
         return cls(model.kernel, float(model.nugget), model.likelihood, fitted.linear_part, precision, neighbors, info)
 
+    def at(self, model: Model, info: Mapping[str, Any]) -> Settled:
+        """With other numbers, and what is known of them; distances stay as they are."""
+        return replace(
+            self,
+            kernel=model.kernel,
+            nugget=float(model.nugget),
+            likelihood=model.likelihood,
+            info={**self.info, **info},
+            metric=self.metric or self.kernel,
+        )
+
     @cached_property
     def model(self) -> Model:
         """For priors and stacks."""
@@ -71,7 +85,7 @@ class Settled:
 
     def points(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where distances are those of the kernel."""
-        return self.kernel.coordinates(self.part.places(X))
+        return (self.metric or self.kernel).coordinates(self.part.places(X))
 
     def cube(self, box: NDArray[np.float64], sample: NDArray[np.float64]) -> Cube:
         """Around all points, from the (2, d) lowest and highest of their inputs; where points aren't inputs in other
@@ -100,6 +114,7 @@ class Settled:
             },
             "neighbors": self.neighbors,
             "info": dict(self.info),
+            **({} if self.metric is None else {"metric": to_config(self.metric)}),
         }
 
     @classmethod
@@ -122,4 +137,5 @@ class Settled:
             np.array(mean["precision"], np.float64),
             int(about["neighbors"]),
             about["info"],
+            from_config(about["metric"]) if "metric" in about else None,
         )

@@ -1,0 +1,115 @@
+"""What tiles learn: some of the rows begin, all of them go on."""
+
+import json
+
+import numpy as np
+import pytest
+
+import npvi
+from npvi.graph import build_graph
+from npvi.inference import Data
+from npvi.learning import BoundObjective, Model
+from npvi.tiled import learning
+from npvi.tiled.running import Loop
+from tests.tiled.conftest import FIT, survey, tiled, write
+
+INPUTS = ["lon", "lat", "forest"]
+LEARNED = {"kernel": npvi.kernels.Matern(smoothness=1.5), "nugget": None, "learn": True, "learn_rows": 1200}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Samples and blocks for a few thousand rows."""
+    monkeypatch.setattr("npvi.tiled.building._SAMPLE", 1000)
+    monkeypatch.setattr("npvi.tiled.building._BLOCK", 150)
+
+
+def settled(model):
+    return json.loads((model._job.store.folder / "model.json").read_text())["model"]
+
+
+def test_parts_of_the_rows_have_parts_of_the_gradient():
+    table = survey(600)
+    X, y = table[["lon", "lat"]].to_numpy(), table["count"].to_numpy(np.float64)
+    likelihood = npvi.likelihoods.NegativeBinomial(2.0)
+    data = Data(likelihood, y, likelihood.check_row({}, len(y), y))
+    model = Model(npvi.kernels.Matern(0.2, 1.0, smoothness=1.5), 0.01, likelihood)
+    graph = build_graph(X, 10, order="given").packed()
+    own = np.random.default_rng(0).permutation(600)
+    parts = [
+        BoundObjective(X, data, np.ones((600, 1)), graph, rows=rows)(model)[1] for rows in (None, own[:250], own[250:])
+    ]
+    for name, whole in parts[0].items():
+        assert np.allclose(parts[1][name] + parts[2][name], whole, rtol=1e-9, atol=1e-9), name
+
+
+def test_all_rows_say_what_some_begin(small, tmp_path):
+    table = survey(6000, seed=1)
+    model = tiled(tmp_path / "store", **LEARNED).fit(write(table, tmp_path / "files"), **FIT)
+    info = settled(model)["info"]
+    assert info["learned"]
+    assert 800 < info["sample"] < 2000
+    assert info["rows"] == len(table)
+    memory = npvi.GPRegressor(
+        "poisson",
+        LEARNED["kernel"],
+        coords=["lon", "lat"],
+        order="nested",
+        n_neighbors=10,
+        hyper="plug-in",
+    ).fit(table[INPUTS], table["count"], exposure=table["hours"])
+    known = memory.summary(standard_errors=True)
+    found = {"nugget": model.nugget_, **{f"kernel__{k}": v for k, v in model.kernel_.get_params().items()}}
+    for name, error in info["standard_errors"].items():
+        value, of_memory = known["value"][name], known["standard_error"][name]
+        off = np.log(found[name] / value) * value / of_memory
+        assert abs(off) < 1.0, (name, off)
+        if name != "nugget":  # whose top is flat: there is none in these counts
+            assert error / found[name] == pytest.approx(of_memory / value, rel=0.5), name
+    assert model.elbo_ > memory.fitted_.elbo - 1.0
+    value, error = model.mean_coefficients_["forest"]
+    assert abs(value - 0.4) < 4.0 * error + 0.02
+    assert npvi.load(model.store).kernel_.get_params() == model.kernel_.get_params()
+
+
+def test_a_climb_that_was_stopped_goes_on_where_it_was(small, tmp_path, monkeypatch):
+    files = write(survey(4000, seed=2), tmp_path / "files")
+    whole = tiled(tmp_path / "whole", **LEARNED).fit(files, **FIT)
+    made, run = [], Loop.run
+
+    def stopping(self, name, task, calls, done):
+        for call in calls:
+            if name == "slopes":
+                if len(made) in (2, 6):
+                    made.append(None)
+                    raise KeyboardInterrupt
+                made.append(call[1:])
+            run(self, name, task, [call], done)
+
+    monkeypatch.setattr(Loop, "run", stopping)
+    again = tiled(tmp_path / "stopped", **LEARNED)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            again.fit(files, **FIT)
+    again.fit(files, **FIT)
+    done = [call for call in made if call is not None]
+    assert len(done) == len(set(done)) >= 2 * whole.about_["tiles"]
+    assert settled(again) == settled(whole)
+    assert again.elbo_ == whole.elbo_
+    assert not list((tmp_path / "stopped").glob("climb*"))
+
+
+def test_where_a_tile_has_no_answer_what_some_rows_said_stays(small, tmp_path, monkeypatch):
+    def lost(self, model):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(learning.BoundObjective, "__call__", lost)
+    table = survey(4000, seed=2)
+    likelihood = npvi.likelihoods.Gaussian(0.5)
+    table["count"] = np.log1p(table["count"])
+    model = tiled(tmp_path / "store", likelihood=likelihood, **LEARNED)
+    model.fit(write(table, tmp_path / "files"), target="count", inputs=INPUTS)
+    info = settled(model)["info"]
+    assert info["climbed"]
+    assert "sample" not in info
+    assert model.certificate_["certified"]

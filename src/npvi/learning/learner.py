@@ -39,6 +39,9 @@ Vector = NDArray[np.float64]
 
 #: rows that a sum over conditionals is estimated from
 _ROWS = 20_000
+#: rows up to which the process is on f where it could be on y: all is dense there, and the likelihood of surfaces that
+#: hardly change over many rows, of which K noisy neighbours say little, is exact
+_ON_F = 400
 #: points of the parts of the data that exploring looks at and that smoothness is chosen on
 _PART, _SCREEN = 8192, 2048
 #: points of the part on the way to very many, and nats a row below which a step isn't worth making
@@ -136,8 +139,8 @@ class Learner:
 
     def objective(self, table: Table, graph: Graph, start: Start | None, careful: bool = False) -> Objective:
         sorted_ = table.take(graph.order)
-        if can_collapse(table.data):
-            n = graph.n_points
+        n = graph.n_points
+        if can_collapse(table.data) and n > _ON_F:
             rows = graph.spatial
             if n > _ROWS and not careful:  # the same for every graph
                 chosen = np.zeros(n, dtype=bool)

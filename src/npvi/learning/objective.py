@@ -1,8 +1,9 @@
 """Learning hyper-parameters: the bound at its best q as a function of them, its gradient, and the climb.
 
 At the optimum of q the derivative of the bound in θ is that of its explicit part alone (the envelope theorem): for the
-kernel Σ_i −½ ∂[log d_i + E r_i²/d_i], for the likelihood Σ_i ∂E log p(y_i|f_i). For Gaussian and log-normal noise f is
-integrated out instead, and nothing is iterated: the nearest-neighbour process is put on the observations themselves.
+kernel Σ_i −½ ∂[log d_i + E r_i²/d_i], for the likelihood Σ_i ∂E log p(y_i|f_i). For Gaussian and log-normal noise of
+more than a few rows f is integrated out instead, and nothing is iterated: the nearest-neighbour process is put on the
+observations themselves.
 """
 
 from __future__ import annotations

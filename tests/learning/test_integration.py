@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
 import npvi
-from npvi.learning.integration import Chart, Evaluation, Surface
-from npvi.learning.space import SearchSpace
+from npvi.graph import build_graph
+from npvi.inference import Data
+from npvi.learning import Learner
+from npvi.learning.integration import Chart, Evaluation, Surface, integrate
+from npvi.learning.objective import Model
+from npvi.learning.space import SearchSpace, learnable
+from npvi.learning.table import Table
 from npvi.model import predict_alone
-from npvi.parameters import REAL_NUMBER
+from npvi.parameters import POSITIVE_NUMBER, REAL_NUMBER, PenalisedComplexity, bounded, fixed
 from npvi.predictive.base import Predictive
 from npvi.predictive.mixture import MixturePredictive
+from tests.support import oracle
 
 NOISE = 0.3**2
 
@@ -93,6 +100,56 @@ def test_predictions_are_mixed_as_quadrature_mixes_them(fitted, exact, data):
     assert off.max() < 0.15
     assert np.abs(ratio - 1.0).max() < 0.12
     assert np.abs(ratio - 1.0).mean() < 0.75 * np.abs(plugged_in - 1.0).mean()
+
+
+@pytest.mark.parametrize("place", [(0.2, 1.0), (3.0, 0.5), (30.0, 2.0)])
+def test_the_likelihood_of_few_rows_is_the_dense_one(place):
+    """On y itself, a row given 20 noisy neighbours, it would be off by 17 and 43 nats at the longer two."""
+    length, variance = place
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(400, 2))
+    y = 0.5 + np.sin(3.0 * X[:, 0]) + 0.5 * rng.standard_normal(400)
+    graph = build_graph(X, 20)
+    table = Table(X, Data(npvi.likelihoods.Gaussian(0.25), y), np.ones((400, 1)))
+    objective = Learner({}, lambda X: graph).objective(table, graph, None, careful=True)
+
+    def dense(log_length, log_variance, log_noise):
+        r = np.sqrt(3.0) * cdist(X, X) / np.exp(log_length)
+        K = np.exp(log_variance) * (1.0 + r) * np.exp(-r) + 1e-6 * np.eye(400)
+        return oracle.DenseGP(K, y, np.exp(log_noise)).with_best_constant().log_evidence_of_any_constant()
+
+    here = np.log([length, variance, 0.25])
+    value, slopes = objective(Model(npvi.kernels.Matern32(length, variance), 1e-6, npvi.likelihoods.Gaussian(0.25)))
+    assert value == pytest.approx(dense(*here), abs=0.4)
+    names = ("kernel__length_scale", "kernel__variance", "likelihood__variance")
+    found = [float(slopes[name]) * number for name, number in zip(names, np.exp(here))]
+    expected = [(dense(*(here + step)) - dense(*(here - step))) / 2e-3 for step in 1e-3 * np.eye(3)]
+    np.testing.assert_allclose(found, expected, atol=0.4)
+
+
+class _Flat:
+    """A bound that says nothing."""
+
+    def __call__(self, model):
+        return 0.0, {name: np.zeros_like(np.asarray(value, dtype=float)) for name, value in model.named().items()}
+
+
+@pytest.mark.parametrize("end", [np.inf, 30.0])
+def test_where_data_say_nothing_the_posterior_is_the_prior(end):
+    """Beyond what learning searches too, where nothing changes any more; not beyond what the user allows."""
+    model = Model(npvi.kernels.Matern32(1.0, 1.0), 0.1, npvi.likelihoods.Gaussian(0.1))
+    domains = learnable(model.kernel, "kernel") | learnable(model.likelihood, "likelihood")
+    domains |= {"nugget": POSITIVE_NUMBER}
+    said = {name: fixed(value) for name, value in model.named().items() if name != "kernel__length_scale"}
+    if np.isfinite(end):
+        said["kernel__length_scale"] = bounded(1.0, 1e-3, end)
+    priors = {"kernel__length_scale": [PenalisedComplexity(-0.5, 1.0)]}
+    space = SearchSpace(model.named(), domains, said, {"kernel__length_scale": (1e-2, 10.0)}, priors)
+    cloud = integrate(_Flat(), model, space, [], 20, np.array([np.inf])).cloud
+    # ℓ^−½ is exponential: P(ℓ < x) = exp(−x^−½)
+    for x in (0.2, 1.0, 5.0, 10.0, 25.0, 100.0):
+        expected = min(np.exp(-(x**-0.5)) / np.exp(-(end**-0.5)), 1.0)
+        assert float(cloud.weights @ (cloud.z[:, 0] < np.log(x))) == pytest.approx(expected, abs=0.01), x
 
 
 def test_more_rows_leave_less_unknown():

@@ -34,10 +34,10 @@ Columns = NDArray[np.float64]
 _STEP, _FEW = 0.25, 300
 #: and towards the simpler model
 _TAIL = 2.5
-#: rounds at most, and the error of the foreseen bound at the nodes, in nats, that ends them
+#: rounds at most (unless the posterior is lost), and the error of the foreseen bound at nodes, in nats, that ends them
 _ROUNDS, _FORESEEN = 5, 0.3
-#: evaluations after which no further round begins
-_MOST = 75
+#: evaluations after which no further round begins, and while the posterior is lost
+_MOST, _MOST_LOST = 75, 150
 #: nats by which the bound's peak is above what was seen, and below it those from which on a point counts as so far
 _ABOVE, _FAR = 1.0, 50.0
 #: errors, in nats, of the bound as a climb evaluates it and as it is here
@@ -176,17 +176,19 @@ def integrate(
     visited = [one for one in visited if one.known]
     unknown = np.array([c.prior is None for c in space.coordinates])
 
+    def inside(z: Columns) -> Columns:  # beyond what learning searches the bound is what it is at its end
+        return np.clip(z, space.low, space.high)
+
     def log_prior(z: Columns) -> Vector:
-        inside = np.all((z >= space.low) & (z <= space.high), axis=1)
         held = -0.5 * np.sum(((z - top) / _UNKNOWN) ** 2 * unknown, axis=1)
-        return np.where(inside, held + space.log_priors(np.clip(z, space.low, space.high)), -np.inf)
+        return np.where(space.possible(z), held + space.log_priors(z), -np.inf)
 
     chart = Chart(space)
     curvature, bend = np.zeros((2, d, d))
     slopes = best.gradient + space.prior_slopes(top)
     step = _STEP * min(1.0, np.sqrt(_FEW / rows))
     for i, e in enumerate(step * np.eye(d)):
-        z = np.clip(top + (e if top[i] + step <= space.high[i] else -e), space.low, space.high)
+        z = inside(top + (e if top[i] + step <= space.high[i] else -e))
         there, moved = evaluate(z), z[i] - top[i]
         if moved and np.isfinite(there.value):
             curvature[i] = (slopes - there.gradient - space.prior_slopes(z)) / moved
@@ -194,7 +196,7 @@ def integrate(
     for i, c in enumerate(space.coordinates):  # the tail of such a prior is on the side of the simpler model
         if isinstance(c.prior, PenalisedComplexity):
             away = -np.copysign(_TAIL, c.prior.exponent) * np.eye(d)[i]
-            evaluate(np.clip(top + away, space.low, space.high))
+            evaluate(inside(top + away))
     curvature = 0.5 * (curvature + curvature.T) + np.diag(unknown / _UNKNOWN**2)
     values, vectors = np.linalg.eigh(curvature)
     root = (vectors / np.sqrt(np.maximum(values, _LEAST))) @ vectors.T  # without an order of its own
@@ -211,28 +213,28 @@ def integrate(
     for z in scattered[:_MANY]:
         if len(lower) == _SCATTERED and np.median(lower) > _KNOWN:
             break  # most of the prior is ruled out
-        lower.append(best.value - evaluate(np.clip(z, space.low, space.high)).value)
+        lower.append(best.value - evaluate(inside(z)).value)
         if lower[-1] > _NO_SAY:
             known.pop()
     far = float(np.clip(np.median(lower), _NEAREST, _FAR))
     best_round: tuple[float, Cloud, Columns, Vector, Vector] | None = None
-    rounds: list[float] = []
-    for _ in range(_ROUNDS):
+    rounds = 0
+    while True:
         surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T), far)
 
         def log_density(z: Columns, surface: Surface = surface) -> Vector:
-            return log_prior(z) + surface(z)
+            return log_prior(z) + surface(inside(z))
 
         cloud = _cloud(log_density, top, root, noise, prior, scattered)
         nodes, weights = _nodes(cloud.where(np.all(cloud.z <= highest, axis=1)))
+        nodes = inside(nodes)
         off = np.maximum(np.array([evaluate(z).value for z in nodes]) - surface(nodes), -_LOWEST)
         missed = float(weights @ np.minimum(np.abs(off), 10.0))
         if best_round is None or missed < best_round[0]:  # a round may go where nothing was known
             best_round = missed, cloud, nodes, weights, off
-        rounds.append(missed)
-        # a posterior that is lost, and no nearer than two rounds before, won't be found by another one
-        hopeless = len(rounds) > 2 and min(rounds) > _LOST and min(rounds[-2:]) > 0.5 * min(rounds[:-2])
-        if missed < _FORESEEN or len(known) > _MOST or hopeless:
+        rounds += 1
+        lost = best_round[0] > _LOST
+        if missed < _FORESEEN or len(known) > (_MOST_LOST if lost else _MOST) or (rounds >= _ROUNDS and not lost):
             break
     assert best_round is not None
     missed, cloud, nodes, weights, off = best_round

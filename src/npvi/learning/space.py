@@ -74,6 +74,9 @@ class Coordinate:
     low: float
     high: float
     """Bounds of the number itself, on the vector's scale."""
+    lowest: float
+    highest: float
+    """Those that it can't be beyond. Between these and the bounds nothing changes any more but the prior."""
 
 
 class SearchSpace:
@@ -114,7 +117,13 @@ class SearchSpace:
                 prior: Any = parameter.prior
                 if prior is None and priors is not None and name in priors:
                     prior = priors[name][entry]
-                self.coordinates.append(Coordinate(name, place, interval, prior, *ends))
+                beyond = ends  # without a prior that has an end nothing else ends it
+                if isinstance(prior, PenalisedComplexity):
+                    beyond = (
+                        _forward(parameter.lower, interval, -math.inf),
+                        _forward(parameter.upper, interval, math.inf),
+                    )
+                self.coordinates.append(Coordinate(name, place, interval, prior, *ends, *beyond))
 
     def __len__(self) -> int:
         return len(self.coordinates)
@@ -126,6 +135,11 @@ class SearchSpace:
     @property
     def high(self) -> Vector:
         return np.array([c.high for c in self.coordinates])
+
+    def possible(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether each row of z is where a posterior may be, which goes on where learning ends."""
+        ends = np.array([(c.lowest, c.highest) for c in self.coordinates]).reshape(len(self), 2)
+        return np.all((z >= ends[:, 0]) & (z <= ends[:, 1]), axis=1)
 
     def vector(self) -> Vector:
         """z of the start values."""

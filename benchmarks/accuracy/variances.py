@@ -155,7 +155,7 @@ def _dense() -> None:
             y = {"poisson": y, "bernoulli": 1.0 * (y > 0.0), "gamma": y + 0.5}[name]
             seconds = []
             for most in (n, 0):
-                with mock.patch.object(full, "_DENSE", most):
+                with mock.patch.object(full, "DENSE", most):
                     seconds.append(min(_timed(name, Matern32(0.2), X, y)[0] for _ in range(5)))
             rows.append((name, n, *seconds, seconds[0] / seconds[1]))
     show("CPU seconds of a fit at held parameters", ("noise", "N", "dense", "by the factor", "ratio"), rows)

@@ -105,7 +105,7 @@ def test_the_bound_never_falls_and_the_equations_hold(method, mean):
 def test_by_draws_as_by_dense_matrices(monkeypatch):
     X, y, _ = forest(600)
     exact = GPClassifier(**FIXED).fit(X, y)
-    monkeypatch.setattr(full_family, "_DENSE", 100)
+    monkeypatch.setattr(full_family, "DENSE", 100)
     drawn = GPClassifier(**FIXED).fit(X, y)
     assert drawn.fit_info_["converged"]
     assert drawn.elbo_ == pytest.approx(exact.elbo_, abs=2.0)
@@ -143,7 +143,7 @@ def test_draws_for_the_gradient_have_the_mean_covariance_of_the_classes(fitted, 
     exact = fitted.posterior_
     root = objective._draws(exact)
     np.testing.assert_allclose((root**2).mean(axis=1), exact.variance.mean(axis=1), rtol=1e-9)
-    monkeypatch.setattr("npvi.inference.families.full._DENSE", 10)
+    monkeypatch.setattr("npvi.inference.families.full.DENSE", 10)
     model = fitted.fitted_.model
     objective(model)
     prior = model.prior(fitted.prior_.X, graph)

@@ -161,7 +161,7 @@ def test_with_gaussian_noise_the_bound_is_the_likelihood_of_the_nngp():
 
 @pytest.fixture
 def by_factor(monkeypatch):
-    monkeypatch.setattr(full, "_DENSE", 0)
+    monkeypatch.setattr(full, "DENSE", 0)
 
 
 def a_prior(kernel, n, n_neighbors, nugget=NUGGET):
@@ -218,7 +218,7 @@ def test_a_fit_by_a_factor_is_near_the_exact_one(name, monkeypatch):
     observations = NOISES[name].observations(*in_order(exact, y, row))
     precision, _ = oracle.nngp_precision(prior_covariance(X[exact.graph_.order]), exact.graph_.parents)
     assert_stationary(exact, precision, observations)
-    monkeypatch.setattr(full, "_DENSE", 0)
+    monkeypatch.setattr(full, "DENSE", 0)
     near = model(NOISES[name].likelihood, 10).fit(X, y, **row)
     assert near.fit_info_["converged"]
     sd = np.sqrt(exact.posterior_.variance)
@@ -230,7 +230,7 @@ def test_the_bound_by_a_factor_is_near_the_exact_one(monkeypatch):
     X, y, row = survey_of("poisson", 300)
     likelihood = NOISES["poisson"].likelihood
     exact = model(likelihood, 10).fit(X, y, **row)
-    monkeypatch.setattr(full, "_DENSE", 0)
+    monkeypatch.setattr(full, "DENSE", 0)
     drawn = model(likelihood, 10).fit(X, y, **row)
     assert drawn.elbo_ == pytest.approx(exact.elbo_, abs=4.0 * drawn.fit_info_["log_determinant_error"] + 0.5)
     assert model(likelihood, 10).fit(X, y, **row).elbo_ == drawn.elbo_  # the same random numbers

@@ -168,7 +168,7 @@ def test_either_posterior(which, path, request):
 
 
 def test_a_factor_is_made_again(path, monkeypatch):
-    monkeypatch.setattr("npvi.inference.families.full._DENSE", 10)
+    monkeypatch.setattr("npvi.inference.families.full.DENSE", 10)
     fitted = npvi.GPRegressor("poisson", Matern32(2.0), n_neighbors=6, learn=False).fit(X, Y)
     fitted.save(path)
     assert type(npvi.load(path).posterior_) is PrecisionPosterior

@@ -13,7 +13,11 @@ from npvi.posteriors import Posterior
 from npvi.priors import PrecisionFactor
 from npvi.runtime.arrays import Vector
 
-__all__ = ["Covariance", "Family", "Start"]
+__all__ = ["DENSE", "Covariance", "Family", "Start"]
+
+DENSE = 400
+"""Points up to which covariances may be dense matrices: at the price of half as much again, where all of a fit is a few
+hundredths of a second."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Covariance(Protocol):
     precision_factor: PrecisionFactor | None
     """That of P + W, if there is one."""
     matrix: NDArray[np.float64] | None
-    """V itself, of few points."""
+    """V itself, of few points (`DENSE`)."""
 
     def mismatch(self, w: Vector) -> float:
         """How far the equation of the best V is from holding for other site precisions w, relative to its terms."""

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from npvi.components import PROBES, ProcessPrecision
 from npvi.components.precision_posterior import again, precision_posterior
-from npvi.inference.families.base import Start
+from npvi.inference.families.base import DENSE, Start
 from npvi.linalg import DenseFactor, Noise, WoodburyFactor, ZeroFillFactor, count_of, dense_factor
 from npvi.posteriors import DrawsPosterior, LowRankPosterior, Posterior, PrecisionPosterior
 from npvi.priors import Prior
@@ -22,9 +22,6 @@ __all__ = ["AllCovariances", "dense_posterior"]
 
 Vector = NDArray[np.float64]
 
-#: up to this many points everything is done with dense matrices, exactly: at the price of half as much again, where all
-#: of a fit is a few hundredths of a second
-_DENSE = 400
 #: for the residuals of mean and covariance, where marginal variances are those of the factor
 _TOLERANCES = (1e-5, 3e-4)
 #: how far these may be off, relatively: steps may seem to lower the bound by what follows from it
@@ -60,10 +57,10 @@ class _Inverse:
 
     @property
     def matrix(self) -> NDArray[np.float64] | None:
-        if not isinstance(self.precision_factor, DenseFactor):
+        n = len(self.variance)
+        if n > DENSE or isinstance(self.precision_factor, ZeroFillFactor):
             return None
-        root = self.precision_factor.inverse_root
-        return root @ root.T
+        return np.asarray(self.precision_factor.solve(np.eye(n)))
 
     def mismatch(self, w: Vector) -> float:
         # the equation is V⁻¹ = P + W; what is off by w − its w changes V_ii by that times V_ii², and by what others are
@@ -104,7 +101,7 @@ class AllCovariances:
     ) -> None:
         self.prior, self.draws, self.strict = prior, draws, strict
         self._noise = noise if noise is not None else Noise(prior.graph.order)
-        dense = prior.graph.n_points <= _DENSE and not prior.exact_factor
+        dense = prior.graph.n_points <= DENSE and not prior.exact_factor
         self.exact = dense or prior.exact_factor
         self.tolerances = (0.0, 0.0) if self.exact else _TOLERANCES
         self.solve_tolerance = 1e-10 if self.exact else 1e-2

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.components import ProcessPrecision
-from npvi.inference.families.base import Start
+from npvi.inference.families.base import DENSE, Start
 from npvi.linalg import Triangular
 from npvi.posteriors import FactorPosterior
 from npvi.priors import Prior
@@ -25,7 +25,14 @@ class _Swept:
     site_precision: Vector
     factor: Triangular
     precision_factor: None = None
-    matrix: None = None
+
+    @property
+    def matrix(self) -> NDArray[np.float64] | None:
+        n = len(self.site_precision)
+        if n > DENSE:
+            return None
+        L = self.factor.dot(np.eye(n))
+        return L @ L.T
 
     @cached_property
     def variance(self) -> Vector:

@@ -115,18 +115,22 @@ def _learned(count: int, options: argparse.Namespace) -> None:
             store = f"{folder}/{tiles}"
             tiled = npvi.TiledRegressor("poisson", **settings, store=store, tile_rows=size, client=None)
             tiled.fit(f"{folder}/counts.parquet", target="count")
+            about = tiled.describe()
             found = {"nugget": tiled.nugget_}
             found |= {f"kernel__{name}": value for name, value in tiled.kernel_.get_params().items()}
             found |= {f"mean__{name}": value for name, (value, _) in tiled.mean_coefficients_.items()}
+            errors = about["standard_errors"] | {f"mean__{k}": error for k, (_, error) in about["coefficients"].items()}
             known = summary["standard_error"].dropna()
             rows = [
-                (name, summary["value"][name], error, found[name], (found[name] - summary["value"][name]) / error)
-                for name, error in known.items()
+                (name, value, error, found[name], errors[name], (found[name] - value) / error)
+                for name, value, error in zip(known.index, summary["value"][known.index], known)
             ]
-            show(
-                f"{count:,} Poisson counts, learned from {tiled.describe()['learned_from']:,} of them",
-                ("parameter", "in memory", "standard error", f"in {tiles} tiles", "off by"),
-                rows,
+            header = ("parameter", "in memory", "s.e.", f"in {tiles} tiles", "s.e.", "off by (s.e. in memory)")
+            show(f"{count:,} Poisson counts, learned from {about['learned_from']:,} of them", header, rows)
+            held = _settings(options) | {"kernel": tiled.kernel_, "nugget": tiled.nugget_, "learn": False}
+            same = npvi.GPRegressor("poisson", order="nested", **held).fit(table[["x", "y"]], table["count"])
+            print(
+                f"\nbound in memory at these numbers: {same.fitted_.elbo:,.1f}, at memory's: {memory.fitted_.elbo:,.1f}"
             )
 
 

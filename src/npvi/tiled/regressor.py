@@ -331,6 +331,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
             **{name: settled[name] for name in ("likelihood", "kernel", "nugget", "neighbors")},
             "learned": settled["info"]["learned"],
             "learned_from": settled["info"]["rows"],
+            "standard_errors": dict(settled["info"].get("standard_errors", {})),
             "bytes": sum(about["files"].values()),
             **{name: about[name] for name in kept},
         }

@@ -54,6 +54,7 @@ _BATTERIES = (
     "coverage",
     "exact_bayes",
     "components",
+    "nested",
     "tiles",
     "term_means",
 )

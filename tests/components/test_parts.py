@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from npvi.components import Coefficients, Dense, Group, Parts, Process, Recent, Rows
+from npvi.components import nested as nested_module
 from npvi.components import parts as parts_module
 from npvi.components.spline import Spline
 from npvi.graph import build_graph
-from npvi.kernels import Matern12, Matern32
+from npvi.kernels import Matern12, Matern32, Subset
 from npvi.priors import NNGP
 from tests.support.oracle import dense_triangular
 
@@ -92,12 +93,25 @@ def sites(rng):
     return group(90, again.integers(90, size=ROWS), 0.7)
 
 
+def space_time(rng):
+    """Moments at places: those of `space`, which has the same numbers."""
+    again = np.random.default_rng(0)
+    X = again.uniform(size=(90, 2))
+    place = again.integers(90, size=ROWS)
+    moments, at = np.unique(np.column_stack([place, rng.integers(4, size=ROWS)]), axis=0, return_inverse=True)
+    kernel = Subset(Matern32(0.3), [0, 1]) * Subset(Matern12(2.0), [2])
+    return process(np.column_stack([X[moments[:, 0]], moments[:, 1]]), kernel, at.ravel())
+
+
 PARTS = {one.__name__: one for one in (space, years, varying, observers, slopes, few_levels, smooth, coefficients)}
+MORE = {one.__name__: one for one in (sites, space_time)}
 PREDICTORS = [
     *((name,) for name in PARTS),
     *combinations(PARTS, 2),
     ("space", "sites"),
     ("space", "sites", "coefficients"),
+    ("space", "space_time"),
+    ("space_time", "observers", "space", "smooth", "sites"),
     ("coefficients", "space", "years", "observers", "smooth"),
     ("slopes", "varying", "observers", "space", "few_levels"),
 ]
@@ -108,7 +122,7 @@ class Oracle:
     """Of the parts, and of a few site precisions over two decades."""
 
     def __init__(self, names, w=None):
-        self.parts = [{**PARTS, "sites": sites}[name](np.random.default_rng(0)) for name in names]
+        self.parts = [{**PARTS, **MORE}[name](np.random.default_rng(0)) for name in names]
         self.w = 10.0 ** np.random.default_rng(1).uniform(-1.0, 1.0, ROWS) if w is None else w
         self.A = np.hstack([part.A for part in self.parts])
         self.P = np.zeros((self.A.shape[1],) * 2)
@@ -244,6 +258,55 @@ def test_effects_of_places_beside_a_surface(w):
     assert precision.iterations[0] <= 3
     exact = np.linalg.solve(oracle.precision, rhs)
     np.testing.assert_allclose(oracle.A @ found, oracle.A @ exact, rtol=0, atol=1e-6 * np.abs(oracle.A @ exact).max())
+
+
+def test_processes_on_top_of_each_other_have_an_exact_factor(monkeypatch):
+    """Where every position sees all others."""
+    monkeypatch.setattr(nested_module, "_AROUND", ROWS)
+    parts = [part(np.random.default_rng(0)) for part in (space, space_time)]
+    pair = nested_module.Nested(*(part.component for part in parts))
+    A = np.hstack([part.A for part in parts])
+    w = 10.0 ** np.random.default_rng(1).uniform(-2.0, 3.0, ROWS)
+    precision = A.T @ (w[:, None] * A)
+    n = len(parts[0].P)
+    precision[:n, :n] += parts[0].P
+    precision[n:, n:] += parts[1].P
+    factor = pair.factor(w)
+    white = factor.half(factor.half(precision).T)
+    assert np.abs(np.linalg.eigvalsh(0.5 * (white + white.T)) - 1.0).max() < 1e-6
+    assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(precision)[1], rel=1e-9)
+    z = np.random.default_rng(2).standard_normal((len(A.T), 2))
+    np.testing.assert_allclose(factor.half_transpose(z).T @ z[:, :1], z.T @ factor.half(z[:, :1]))
+    np.testing.assert_allclose(factor.half_transpose(z[:, 0]), factor.half_transpose(z)[:, 0])
+    np.testing.assert_allclose(pair.times(z), A @ z)
+    np.testing.assert_allclose(pair.transpose_times(A @ z), A.T @ A @ z)
+
+
+@pytest.mark.parametrize(("others", "times"), [((), 5), (("smooth", "coefficients"), 5)])
+def test_where_data_are_strong_processes_on_top_of_each_other_do_not_crawl(others, times):
+    oracle = Oracle(("space_time", "space", *others), np.full(ROWS, 1e4))
+    rhs = oracle.A.T @ np.random.default_rng(3).standard_normal(ROWS)
+    together = oracle.made(dense=0)
+    quick = together.at(oracle.w)
+    found = quick.solve(rhs, 1e-10)
+    assert together.rest.nested_together
+    np.testing.assert_allclose(found, np.linalg.solve(oracle.precision, rhs), rtol=0, atol=1e-6)
+    apart = oracle.made(dense=0)
+    apart.rest.nested_together = False
+    slow = apart.at(oracle.w)
+    slow.solve(rhs, 1e-10)
+    assert times * quick.iterations[0] < slow.iterations[0]
+
+
+def test_processes_that_are_not_on_top_of_each_other():
+    rng = np.random.default_rng(0)
+    place, moment = space(np.random.default_rng(0)).component, space_time(np.random.default_rng(0)).component
+    nested = nested_module.nested_pair
+    assert nested([moment, place]) == (1, 0)
+    assert nested([place, years(rng).component]) is None  # positions of neither lie at one of the other's
+    assert nested([place, varying(rng).component, observers(rng).component]) is None
+    unseen = Process(moment.prior, Rows(moment.size, np.zeros(ROWS, dtype=int)))
+    assert nested([Process(place.prior, Rows(place.size, np.zeros(ROWS, dtype=int))), unseen]) is None
 
 
 def test_factors_that_are_not_exact():

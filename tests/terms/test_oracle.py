@@ -109,6 +109,8 @@ def cases(t):
     rough = npvi.Field("x", "y", kernel="matern12", range=1.0, sd=0.6, n_neighbors=200)
     observer = npvi.Group("observer", sd=0.5)
 
+    moments = np.column_stack([places(t) / 0.3, years(t) / 2.5])
+
     def smooth(sd):
         return matern32(places(t), places(t), 0.3, sd**2)
 
@@ -121,6 +123,15 @@ def cases(t):
         ),
         "by year": ([by_year], [field(t, 0.3, 0.7) * same(t, "year")]),
         "space and by year": ([space, by_year], [field(t), field(t, 0.3, 0.7) * same(t, "year")]),
+        "space and ar1": ([space, ar], [field(t), of_field(smooth(0.7) * 0.6**apart, t, 0.7, "year")]),
+        "space and moments": (
+            [space, npvi.Field("x", "y", "year", range=[0.6, 0.6, 5.0], sd=0.7, n_neighbors=200)],
+            [field(t), of_field(matern32(moments, moments, 1.0, 0.49), t, 0.7, "year")],
+        ),
+        "line and plane": (
+            [npvi.Field("x", range=0.8, sd=0.5, n_neighbors=200), space],
+            [matern32(t[["x"]].to_numpy(), t[["x"]].to_numpy(), 0.4, 0.25) + 0.25e-6 * same(t, "x"), field(t)],
+        ),
         "ar1": ([ar], [of_field(smooth(0.7) * 0.6**apart, t, 0.7, "year")]),
         "walk": ([walks], [of_field(smooth(0.4) * walk, t, 0.4, "year")]),
         "varying": (

@@ -29,6 +29,7 @@ from scipy import linalg
 from npvi.components.base import Component
 from npvi.components.dense import Dense
 from npvi.components.group import BlockFactor, Group
+from npvi.components.nested import Nested, nested_pair
 from npvi.components.process import Process, SolverLog
 from npvi.linalg import DenseFactor, conjugate_gradients, dense_factor, inverse_root, solve_columns
 from npvi.priors import NotPositiveDefiniteError
@@ -49,6 +50,13 @@ _ROUGHLY = 3e-3
 #: columns that are solved for at a time, and numbers in them
 _TOGETHER, _NUMBERS = 32, 2**23
 _MOST_STEPS, _MOST_ROOT = 1000, 100
+#: iterations without reaching a tolerance that say that Gauss–Seidel crawls, and those that say what is better
+_CRAWLS, _LONGER = 30, 60
+#: how much larger site precisions must be for that to be asked again
+_STRONGER = 4.0
+#: the tolerance of many columns where one process lies on another, relative to that of others: else variances of each
+#: were up to 17 % too small
+_NESTED_TOLERANCE = 0.1
 #: variance of a flat direction, relative to that of all parts, where it must be a number
 _WIDE = 1e4
 
@@ -93,6 +101,9 @@ class Recent:
 
     def __init__(self) -> None:
         self._found: dict[str, NDArray[np.float32]] = {}
+        #: whether a factor of two nested processes together was better than one of each, if that is known: it stays so,
+        #: as a bound by the other would differ
+        self.nested: bool | None = None
 
     def like(self, name: str, rhs: Columns) -> Columns | None:
         """Of systems with as many right-hand sides."""
@@ -142,6 +153,10 @@ class Parts:
     def __init__(self, components: Sequence[Component[Any]], offset: Vector | None = None, dense: int = _DENSE) -> None:
         self.components, self.offset, self.dense = tuple(components), offset, dense
         self.slices = _slices(self.components)
+        #: whether two nested processes have a factor together, as soon as that is known; and the largest site precision
+        #: at which one of each was enough
+        self.nested_together: bool | None = None
+        self.enough_at = 0.0
         self.size = self.slices[-1].stop
         #: which parts are taken together, and the others, groups first
         self.together = _together(self.components)
@@ -183,6 +198,9 @@ class Parts:
 
     def at(self, site_precision: Vector, recent: Recent | None = None, rough: bool = False) -> PartsPrecision | None:
         """Λ for site precisions w; None where w < 0 leaves none."""
+        rest = self.rest
+        if rest is not None and rest.nested_together is None and recent is not None:
+            rest.nested_together = recent.nested
         found = PartsPrecision(self, site_precision, recent=recent, rough=rough)
         return found if found.usable else None
 
@@ -223,6 +241,12 @@ class Parts:
     def rest(self) -> Parts | None:
         """The other parts alone, groups first."""
         return Parts([self.components[j] for j in self.apart], dense=0) if self.apart else None
+
+    @cached_property
+    def nested(self) -> tuple[tuple[int, int], Nested] | None:
+        """The numbers of two processes on top of each other, and both as one."""
+        found = nested_pair(self.components)
+        return None if found is None else (found, Nested(*(self.components[j] for j in found)))  # type: ignore[arg-type]
 
     @cached_property
     def overlaps(self) -> dict[tuple[int, int], _Overlap]:
@@ -500,31 +524,82 @@ class _Schur(NamedTuple):
     factor: DenseFactor
 
 
+@dataclass(frozen=True)
+class _Block:
+    """A part, or two, with a factor of its own; `numbers` are those of its parts."""
+
+    numbers: tuple[int, ...]
+    part: Any
+    factor: Any
+
+    def of(self, z: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Its own, of vectors of all parts."""
+        return z[self.numbers[0]] if len(self.numbers) == 1 else np.concatenate([z[j] for j in self.numbers])
+
+
 class _Apart:
     """Λ of parts with factors of their own, groups first."""
 
     def __init__(self, parts: Parts, site_precision: Vector, tolerance: float, recent: Recent | None) -> None:
         self.parts, self.site_precision, self.tolerance, self.recent = parts, site_precision, tolerance, recent
-        self.factors: list[Any] = []
+        self.blocks: list[_Block] = []
+        self.usable = True
         self._found: dict[int, NDArray[np.float64]] = {}
-        for target, part in enumerate(parts.components):
-            w = site_precision
-            for source in range(target):
-                w = parts.overlaps[source, target].thinned(w, self._covariances(source))
-            self.factors.append(part.factor(w))
-            if self.factors[-1] is None:
-                break
+        if parts.nested is not None:
+            self.tolerance *= _NESTED_TOLERANCE
+        together = parts.nested_together if site_precision.min(initial=0.0) >= 0.0 else False
+        if together and self._make(parts.nested):
+            return
+        if not self._make(None) or together is not None or parts.nested is None:
+            return
+        if site_precision.max(initial=0.0) <= _STRONGER * parts.enough_at:
+            return
+        parts.enough_at = float(site_precision.max(initial=0.0))
+        if self._effort(_CRAWLS)[0]:
+            alone, effort = self.blocks, self._effort(_LONGER)
+            parts.nested_together = self._make(parts.nested) and self._effort(_LONGER) < effort
+            if not parts.nested_together:
+                self.blocks, self.usable = alone, True
+            if recent is not None:
+                recent.nested = parts.nested_together
 
-    def _covariances(self, number: int) -> NDArray[np.float64]:
+    def _make(self, nested: tuple[tuple[int, int], Nested] | None) -> bool:
+        """The blocks, two nested processes as one, which comes last; whether each has a factor."""
+        parts, self.blocks = self.parts, []
+        numbers: tuple[int, ...] = () if nested is None else nested[0]
+        for target, part in enumerate(parts.components):
+            if target not in numbers:
+                self._add((target,), part, target)
+        if nested is not None:
+            self._add(numbers, nested[1], numbers[1])
+        self.usable = all(block.factor is not None for block in self.blocks)
+        return self.usable
+
+    def _add(self, numbers: tuple[int, ...], part: Any, target: int) -> None:
+        """One more block, if all before it could be made; where it sees what is left of the precisions of rows is the
+        matter of one of its parts."""
+        if self.blocks and self.blocks[-1].factor is None:
+            return
+        w = self.site_precision
+        for block in self.blocks:
+            source = block.numbers[0]
+            if source < target:
+                w = self.parts.overlaps[source, target].thinned(w, self._covariances(source, block.factor))
+        self.blocks.append(_Block(numbers, part, part.factor(w)))
+
+    def _effort(self, limit: int) -> tuple[bool, int, float]:
+        """Of a system: whether it isn't solved within some iterations, how many it took, and the residual; all
+        directions are in it, also those that rows don't see."""
+        rhs = np.random.default_rng(0).standard_normal(self.parts.size)
+        found = conjugate_gradients(self.matvec, rhs, self.precondition, self.tolerance, limit)
+        return not found.converged, found.iterations, found.residual
+
+    def _covariances(self, number: int, factor: Any) -> NDArray[np.float64]:
         """Of each level or position of a part, given all others but their neighbours of the same part."""
         if number not in self._found:
             part: Any = self.parts.components[number]
-            self._found[number] = part.covariances(self.factors[number])
+            self._found[number] = part.covariances(factor)
         return self._found[number]
-
-    @property
-    def usable(self) -> bool:
-        return self.factors[-1] is not None
 
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Λ z."""
@@ -535,26 +610,35 @@ class _Apart:
         return self.half_transpose(self.half(r))
 
     def half(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
-        """G⁻¹ r."""
-        found, eta = [], None
-        for part, factor, some in zip(self.parts.components, self.factors, self.parts.split(r)):
-            found.append(factor.half(some if eta is None else some - part.transpose_times(self._weighted(eta))))
-            if len(found) < len(self.factors):
-                seen = part.times(factor.half_transpose(found[-1]))
+        """G⁻¹ r, block by block."""
+        found: list[NDArray[np.float64]] = []
+        split, eta = self.parts.split(r), None
+        for block in self.blocks:
+            some = block.of(split)
+            if eta is not None:
+                some = some - block.part.transpose_times(self._weighted(eta))
+            found.append(block.factor.half(some))
+            if len(found) < len(self.blocks):
+                seen = block.part.times(block.factor.half_transpose(found[-1]))
                 eta = seen if eta is None else eta + seen
         return np.concatenate(found)
 
     def half_transpose(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
-        """G⁻ᵀ v."""
-        found: list[NDArray[np.float64]] = []
-        eta = None
-        for part, factor, some in reversed(list(zip(self.parts.components, self.factors, self.parts.split(v)))):
-            left = some if eta is None else some - factor.half(part.transpose_times(self._weighted(eta)))
-            found.append(factor.half_transpose(left))
-            if len(found) < len(self.factors):
-                seen = part.times(found[-1])
+        """G⁻ᵀ v, for v block by block."""
+        found: dict[int, NDArray[np.float64]] = {}
+        stop, eta = len(v), None
+        for block in reversed(self.blocks):
+            sizes = [self.parts.components[j].size for j in block.numbers]
+            left = v[stop - sum(sizes) : stop]
+            stop -= sum(sizes)
+            if eta is not None:
+                left = left - block.factor.half(block.part.transpose_times(self._weighted(eta)))
+            own = block.factor.half_transpose(left)
+            found |= zip(block.numbers, np.split(own, np.cumsum(sizes)[:-1]))
+            if len(found) < len(self.parts.components):
+                seen = block.part.times(own)
                 eta = seen if eta is None else eta + seen
-        return np.concatenate(found[::-1])
+        return np.concatenate([found[j] for j in range(len(found))])
 
     def solve(self, rhs: Columns, tolerance: float, name: str = "") -> Columns:
         """Λ⁻¹ rhs, many columns; systems that have a name begin where the recent ones of this name have ended."""
@@ -569,7 +653,7 @@ class _Apart:
         for some in _batches(probes, self.parts.size):
             noise = rng.standard_normal((self.parts.size, len(some)))
             logarithms[some] = inverse_root(self._around, noise, self.tolerance, _MOST_ROOT, rooted=False).logarithm
-        known = sum(factor.log_determinant() for factor in self.factors)
+        known = sum(block.factor.log_determinant() for block in self.blocks)
         error = float(np.std(logarithms) / np.sqrt(probes))
         return LogDeterminant(known + float(np.mean(logarithms)), error)
 
@@ -640,27 +724,28 @@ class _Apart:
     @cached_property
     def alone(self) -> list[Any]:
         """Factors of each part's own P + AᵀWA."""
-        if len(self.factors) == 1:
-            return self.factors
+        if len(self.parts.components) == 1:
+            return [self.blocks[0].factor]
         return [part.factor(self.site_precision) for part in self.parts.components]
 
     @cached_property
     def _exact(self) -> list[Any] | None:
         """Factors of the inverse of each part's own block of Λ⁻¹, where these are known: of one part, and of a group
         whose levels see one number each of another part, z: of level l given z_p it is G_l⁻¹ with mean −G_l⁻¹b z_p."""
-        if len(self.factors) == 1:
-            return self.factors
+        factors = [block.factor for block in self.blocks]
+        if len(factors) == 1 and len(self.parts.components) == 1:
+            return factors
         if self._share is None:
             return None
-        v = self.factors[1].inverse_diagonal()[self._share.seen]
-        covariance = self.factors[0].inverse.copy()
+        v = factors[1].inverse_diagonal()[self._share.seen]
+        covariance = factors[0].inverse.copy()
         along = self._share.mean
         covariance[self._share.level] += v[:, None, None] * along[:, :, None] * along[:, None, :]
-        return [BlockFactor(np.linalg.cholesky(covariance).transpose(0, 2, 1)), self.factors[1]]
+        return [BlockFactor(np.linalg.cholesky(covariance).transpose(0, 2, 1)), factors[1]]
 
     @cached_property
     def _share(self) -> _Share | None:
-        if len(self.factors) != 2 or not isinstance(self.parts.components[0], Group):
+        if len(self.parts.components) != 2 or not isinstance(self.parts.components[0], Group):
             return None
         if not isinstance(self.parts.components[1], Process):
             return None
@@ -668,7 +753,7 @@ class _Apart:
         if len(np.unique(overlap.level)) < len(overlap.level):
             return None
         along = overlap.along(self.site_precision)
-        mean = np.einsum("pjk,pk->pj", self.factors[0].inverse[overlap.level], along)
+        mean = np.einsum("pjk,pk->pj", self.blocks[0].factor.inverse[overlap.level], along)
         return _Share(overlap.level, overlap.seen, mean)
 
     def _of_both(self, of_group: Vector) -> Vector:
@@ -676,7 +761,7 @@ class _Apart:
         parts: Any = self.parts.components
         (group, process), share = parts, self._share
         assert share is not None
-        v, c = self.factors[1].inverse_diagonal()[process.at], process.weight[:, 0]
+        v, c = self.blocks[1].factor.inverse_diagonal()[process.at], process.weight[:, 0]
         mean = np.zeros((group.levels, group.width))
         mean[share.level] = share.mean
         return of_group + c**2 * v - 2.0 * c * v * np.einsum("ij,ij->i", group.weight, mean[group.at])

@@ -468,6 +468,12 @@ def test_iterations_end_though_integrals_are_rounded(monkeypatch):
     assert max(number for number, _ in iterations) <= 20
 
 
+def test_iterations_on_the_way_to_hyper_parameters_count():
+    """The last fit begins where learning has ended, and has hardly any of its own."""
+    model = npvi.GPRegressor("poisson", formula="count ~ (1|who) + gp(x, y)", hyper="plug-in").fit(visits())
+    assert model.n_iter_ == model.fit_info_["n_iter"] >= model.fit_info_["learning"]["evaluations"] > 1
+
+
 def test_links_by_name():
     t = survey()
     formula = "count ~ forest + offset(log(hours))"

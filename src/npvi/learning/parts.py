@@ -410,6 +410,8 @@ class PartsObjective:
         self._seen: Start | None = None
         self._recent = Recent()
         self._best = -np.inf
+        #: of all fits so far, each of which begins where the last one has ended
+        self.iterations = 0
 
     def __call__(self, values: Mapping[str, Any]) -> tuple[float, dict[str, Any]]:
         """The bound, and its gradient by full names, ``part__parameter`` and ``likelihood__parameter``."""
@@ -467,6 +469,7 @@ class PartsObjective:
         if not rough:
             recent.forget()
         self._best = max(self._best, fit.elbo)
+        self.iterations += fit.info["n_iter"]
         posterior: Any = fit.posterior
         self._seen = self._start = Start(parts.seen(posterior.mean), posterior.variance)
         if not family.exact:

@@ -141,7 +141,7 @@ class FittedTerms:
     names : of the parts that are left; others were found to say nothing.
     posterior : of the numbers of these parts.
     data : the observations, with the likelihood that was learned.
-    elbo, n_iter, info : the bound, and how it went.
+    elbo, n_iter, info : the bound, and how it went; iterations on the way to hyper-parameters count.
     space : of what was learned, and where it ended.
     z : where that is.
     hyper : models at other hyper-parameters, which predict in its place.
@@ -256,13 +256,15 @@ def fit_terms(
         fit, data = objective.fit(values)
     volume = sum(part.log_volume for part in design.parts if isinstance(part, LinearPart))
     posterior: Any = fit.posterior
+    # the last fit begins where learning has ended, and may have nothing left to do
     about = {**fit.info, **info, **sums_of(data, fit.stack.seen(posterior.mean), posterior.variance)}
+    about["n_iter"] = iterations = max(1, objective.iterations)
     fitted = FittedTerms(
-        spec, table, design, values, names, posterior, data, fit.elbo - volume, max(1, fit.info["n_iter"]), about, space
+        spec, table, design, values, names, posterior, data, fit.elbo - volume, iterations, about, space
     )
     if not fit.info["converged"]:
         warn(
-            f"fit did not converge in {fit.info['n_iter']} iterations: look at fit_info_, and try a likelihood with "
+            f"fit did not converge in {iterations} iterations: look at fit_info_, and try a likelihood with "
             "heavier tails, or fewer terms"
         )
     return _settled(fitted, objective) if spec.learn else fitted

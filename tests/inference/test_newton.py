@@ -16,7 +16,7 @@ from npvi.components import Process, SolverLog, Stack
 from npvi.graph import build_graph
 from npvi.inference import FAMILIES, Start, fit_posterior, newton
 from npvi.inference.data import Data
-from npvi.inference.dense_newton import dense_step
+from npvi.inference.dense_newton import DenseStep, dense_step
 from npvi.inference.loop import ascend
 from npvi.inference.newton import Problem, State, _agreeing, _Given
 from npvi.kernels import RBF, Linear, Matern32, RationalQuadratic
@@ -277,7 +277,13 @@ def test_the_dense_step_is_newtons():
     moved = np.diag(np.linalg.inv(P + np.diag(w + small * step.site_precision)))
     np.testing.assert_allclose((moved - np.diag(V)) / small, expected[4:], rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(step.from_sites(w, small), w + small * step.site_precision, rtol=1e-8)
-    assert np.all(step.from_sites(w, 1e6) > -1e-300)
+
+
+def test_a_dense_step_from_sites_that_say_nothing():
+    """Of a w next to 0, and of one below, with no NumPy warning; 1/w moves along the line, and w stays above 0."""
+    step = DenseStep(np.zeros(4), np.array([-1e10, 1.0, -1.0, -3.0]))
+    found = step.from_sites(np.array([1e-300, 1e-300, -0.5, 1.0]), 1.0)
+    np.testing.assert_array_equal(found, [0.0, 1.0, -1.5, 0.25])
 
 
 def test_no_dense_step_of_what_is_no_number():

@@ -23,6 +23,9 @@ __all__ = ["DenseStep", "dense_step"]
 
 Vector = NDArray[np.float64]
 
+#: steps whose squares are numbers
+_LARGEST = 1e120
+
 
 class DenseStep(NamedTuple):
     """Of means and site precisions."""
@@ -32,10 +35,10 @@ class DenseStep(NamedTuple):
 
     def from_sites(self, w: Vector, share: float) -> Vector:
         """w after a share of the step; where it falls 1/w moves along the line, in which w > 0 stays so."""
-        fall = np.maximum(-share * self.site_precision, 0.0)
-        falling = (w > 0.0) & (fall > 0.0)
-        divided = np.divide(fall, w, out=np.zeros_like(w), where=falling)
-        return np.where(falling, w / (1.0 + divided), w + share * self.site_precision)
+        change = share * self.site_precision
+        falling = (w > 0.0) & (change < 0.0)
+        left = np.divide(w, w - change, out=np.ones_like(w), where=falling)  # of w
+        return np.where(falling, w * left, w + change)
 
 
 def dense_step(V: NDArray[np.float64], w: Vector, at: Curvatures, pull: Vector) -> DenseStep | None:
@@ -50,7 +53,7 @@ def dense_step(V: NDArray[np.float64], w: Vector, at: Curvatures, pull: Vector) 
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of what is far astray no step is made
         found = _solved(V, w, at, pull)
-    usable = found is not None and all(np.isfinite(part).all() for part in found)
+    usable = found is not None and all(np.max(np.abs(part)) <= _LARGEST for part in found)
     return found if usable else None
 
 

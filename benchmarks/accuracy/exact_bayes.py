@@ -7,7 +7,8 @@ deviation and smoothness by importance sampling (from their prior, then from ker
 matrices; the noise and the constant are known. New places of one data set err together (where the length scale is large
 they are nearly one number), so that intervals which cover 90 % on average cover much less in some sets: "below .7" is
 the share of such sets, and no honest method has fewer. "known" is the same with the true hyper-parameters. "draws" is
-the effective number of draws: sets with fewer than 20 are left out of the means, and counted.
+the effective number of draws: sets with fewer than 20 are left out of the means, and counted. "log ℓ, log σ²": how many
+of the true numbers are in central 95 % intervals.
 """
 
 from __future__ import annotations
@@ -40,8 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             below = np.mean(values < 0.7)
             line += [f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}", f"{values.min():.2f}"]
             line.append(f"{below:.3f} ± {np.sqrt(below * (1.0 - below) / len(values)):.3f}")
+        for which in ("lengths", "variance"):
+            values = column(sure, which)
+            line.append(f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}")
         lines.append(line)
     header = ("rows", "sets", "left out", "draws", "exact (.90)", "least", "below .7", "known", "least", "below .7")
+    header += ("log ℓ", "log σ²")
     show("90 % intervals of f by exact Bayes, Gaussian noise", header, lines)
 
 
@@ -52,6 +57,7 @@ def one(rows: int, seed: int) -> list[Row]:
     f = CONSTANT + truth[1] * dense_draw(X, truth[0], truth[2], rng)
     residual = f[:rows] + np.sqrt(_NOISE) * rng.standard_normal(rows) - CONSTANT
     draws, weight = _importance(X[:rows], residual, rng)
+    inside = [_inside(*numbers, weight) for numbers in zip((*truth[0], truth[1]), zip(*((*d[0], d[1]) for d in draws)))]
     chosen = rng.choice(len(draws), size=_POSTERIOR_DRAWS, p=weight)
     parts = {k: _posterior(X, residual, draws[k]) for k in np.unique(chosen)}
     mixture = [np.array([parts[k][i] for k in chosen]) for i in (0, 1)]
@@ -60,8 +66,15 @@ def one(rows: int, seed: int) -> list[Row]:
             "draws": float(1.0 / np.sum(weight**2)),
             "covered": _covered(f[rows:] - CONSTANT, *mixture),
             "known": _covered(f[rows:] - CONSTANT, *(part[None] for part in _posterior(X, residual, truth))),
+            "lengths": float(np.mean(inside[:2])),
+            "variance": float(inside[2]),
         }
     ]
+
+
+def _inside(true: float, values: Sequence[float], weight: np.ndarray) -> bool:
+    """Whether a number is in the central 95 % of weighted ones."""
+    return bool(0.025 <= weight @ (np.asarray(values) < true) <= 0.975)
 
 
 def _importance(X: np.ndarray, residual: np.ndarray, rng: np.random.Generator) -> tuple[list[tuple], np.ndarray]:

@@ -291,3 +291,27 @@ def test_the_surface_has_the_values_and_slopes_that_it_was_given():
         found = slopes(lambda z: float(surface(z[None])[0]), one.z)
         np.testing.assert_allclose(surface(one.z[None]), one.value, atol=1e-3)
         np.testing.assert_allclose(found, one.gradient, atol=1e-2)
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0])
+def test_the_evidence_of_a_surface_is_that_of_a_gaussian_process(scale):
+    """Of the values and slopes themselves, in whatever coordinates the surface has them."""
+    chart = Chart(SearchSpace({"x": 0.0}, {"x": REAL_NUMBER}, {}, {}))
+    x, error = np.linspace(-2.0, 2.0, 5), 0.05
+    known = [Evaluation(np.array([at]), -np.cosh(at), np.array([-np.sinh(at)]), error) for at in x]
+    surface = Surface(known, chart, np.zeros(1), scale * np.eye(1), np.zeros((1, 1)))
+    length, height = scale * surface.length, surface.height
+    depth = np.sqrt(2.0 * (surface.peak + np.cosh(x)))
+    apart = x[:, None] - x
+    own = height**2 * np.exp(-0.5 * (apart / length) ** 2)
+    slope = own * apart / length**2
+    noise = (error / depth) ** 2 + 1e-8 * height**2
+    covariance = np.block(
+        [
+            [own + np.diag(noise), slope],
+            [slope.T, own * (1.0 - (apart / length) ** 2) / length**2 + np.diag(noise) / scale**2],
+        ]
+    )
+    seen = np.concatenate([depth - np.sqrt(2.0), np.sinh(x) / depth])
+    expected = -0.5 * seen @ np.linalg.solve(covariance, seen) - 0.5 * np.linalg.slogdet(covariance)[1]
+    assert surface.evidence == pytest.approx(expected, rel=1e-6)

@@ -62,6 +62,8 @@ _MORE = 0.5
 _CANDIDATES, _LITTLE, _ASKEW, _TOGETHER = 300, 0.005, 4, 3
 #: standard deviations of the surface by which it counts as deeper than foreseen
 _CAUTION = 0.5
+#: share of the covariance at the best that is added to the posterior's
+_SAME = 0.2
 #: points from all over the prior, relative to those of a cloud, and how many of them the bound is evaluated at
 _OF_PRIOR, _SCATTERED = 0.25, 8
 #: as many where little is known, and the typical depth of the bound, in nats, from which on much is
@@ -218,14 +220,19 @@ def integrate(
             known.pop()
     far = float(np.clip(np.median(lower), _NEAREST, _FAR))
     best_round: tuple[float, Cloud, Columns, Vector, Vector] | None = None
-    rounds = 0
+    shapes, rounds = [root], 0
     while True:
-        surface = Surface([*visited, *known], chart, top, root, 0.5 * (bend + bend.T), far)
+        # distances by the curvature at the best, or by what the posterior's shape was thought to be
+        surfaces = [Surface([*visited, *known], chart, top, shape, 0.5 * (bend + bend.T), far) for shape in shapes]
+        surface = max(surfaces, key=lambda one: one.evidence)
 
         def log_density(z: Columns, surface: Surface = surface) -> Vector:
             return log_prior(z) + surface(inside(z))
 
         cloud = _cloud(log_density, top, root, noise, prior, scattered)
+        rate = chart.rate(top)[:, None]
+        found = cloud._replace(z=chart(inside(cloud.z))).covariance + _SAME * (rate * root) @ (rate * root).T
+        shapes = [root, _root(found) / rate]
         nodes, weights = _nodes(cloud.where(np.all(cloud.z <= highest, axis=1)))
         nodes = inside(nodes)
         off = np.maximum(np.array([evaluate(z).value for z in nodes]) - surface(nodes), -_LOWEST)
@@ -290,6 +297,10 @@ class Surface:
     curvature : minus the bound's second derivatives there, in the chart: what it is like where nothing else is known.
     far : nats below the peak at which that levels off.
 
+    Attributes
+    ----------
+    evidence : log density of what is known, for a Gaussian process with the best of some length scales and heights.
+
     Examples
     --------
     >>> from npvi.parameters import REAL_NUMBER
@@ -331,6 +342,8 @@ class Surface:
                 if fit > best:
                     best, self.length, self.height = fit, length, height
                     self._factor, self._solved = factor, solved
+        # of values and gradients as they are, whatever the coordinates
+        self.evidence = best - len(known) * float(np.linalg.slogdet(self._inverse)[1])
 
     def __call__(self, z: Columns) -> Vector:
         return self.peak - 0.5 * self._depth(self._u(z)) ** 2

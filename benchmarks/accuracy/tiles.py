@@ -5,6 +5,8 @@ python -m benchmarks tiles --rows 100000 --tiles 9 --picture seams.png
 python -m benchmarks tiles --rows 60000 --tiles 27 --length-scale 0.5 --share 0.05   # where counts say little
 python -m benchmarks tiles --rows 300000 1000000 --tile-rows 50000                   # by themselves: what a row costs
 python -m benchmarks tiles --rows 1000000 --tiles 64 --learn                          # what is learned, beside memory
+python -m benchmarks tiles --rows 200000 --tiles 64 --update 0.02                     # more rows in one of 64 tiles
+python -m benchmarks tiles --kills 20                                                # of clients and workers
 python -m benchmarks tiles --rows 10000000 --tile-rows 125000 --learn
 python -m benchmarks tiles --rows 10000000 --tile-rows 125000 --learn --workers 2 --memory 2GB   # of Dask
 """
@@ -24,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 import npvi
+from benchmarks.accuracy import tiles_killed as kills
 from benchmarks.common import show
 from benchmarks.fields import on_grid
 
@@ -41,13 +44,21 @@ def main() -> None:
     parser.add_argument("--tile-rows", type=int, help="rows of a tile: no fit in memory beside it")
     parser.add_argument("--length-scale", type=float, default=0.1)
     parser.add_argument("--share", type=float, default=1.0, help="of what there is to count, how much is seen")
+    parser.add_argument("--update", type=float, help="new rows in one tile, for each that is there")
+    parser.add_argument("--kills", type=int, help="a fit on Dask whose client or workers are killed so often")
     parser.add_argument("--learn", action="store_true", help="the numbers, too, by tiles of --tile-rows")
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--workers", type=int, help="of a cluster of Dask, with --memory each; none by default")
     parser.add_argument("--picture", type=Path, help="where to draw the last of them")
     options = parser.parse_args()
+    if options.kills is not None:
+        kills.show_kills(options.kills)
+        return
     _compiled()
+    if options.update is not None:
+        _update(options)
+        return
     if options.tile_rows is None:
         for rows in options.rows:
             (_learned if options.learn else _compare)(rows, options)
@@ -134,6 +145,52 @@ def _learned(count: int, options: argparse.Namespace) -> None:
             )
 
 
+def _update(options: argparse.Namespace) -> None:
+    """New rows in one tile amid the others: an update beside fits of all rows, in tiles and in memory."""
+    settings, rows = _settings(options), []
+    for count in options.rows:
+        table = _counts(count, options.length_scale, options.share)
+        for tiles in options.tiles:
+            with tempfile.TemporaryDirectory() as folder:
+                rows.append((f"{count:,}", tiles, *_updated(table, tiles, options, settings, folder)))
+    header = ("rows", "tiles", "new", "fitted", "touched", "rounds", "CPU s", "of a fit")
+    show("An update with rows in one tile", (*header, "mean rms", "mean max", "sd rms", "bytes a row"), rows)
+
+
+def _updated(
+    table: pd.DataFrame, tiles: int, options: argparse.Namespace, settings: dict[str, Any], folder: str
+) -> tuple:
+    settings = {**settings, "tile_rows": -(-len(table) // tiles), "client": None}
+    table.to_parquet(f"{folder}/counts.parquet", row_group_size=2**17)
+    model = npvi.TiledRegressor("poisson", **settings, store=f"{folder}/store").fit(f"{folder}/counts.parquet", "count")
+    tiling, X = model._job.tiling, model._job.settled.points(table[["x", "y"]].to_numpy())
+    tile = tiling.tile_of(X)
+    middle = tiling.tile_of(np.median(X, axis=0)[None])[0]
+    inside = table.to_numpy()[tile == middle, :2]
+    count = max(1, round(options.update * len(inside)))
+    low, high = inside.min(axis=0), inside.max(axis=0)
+    new = _counts(count, options.length_scale, options.share, 1, low, high)
+    new.to_parquet(f"{folder}/new.parquet")
+    started = time.process_time()
+    model.update(f"{folder}/new.parquet")
+    spent = time.process_time() - started
+    started = time.process_time()
+    whole = npvi.TiledRegressor("poisson", **settings, store=f"{folder}/whole").fit(f"{folder}/*.parquet", "count")
+    fitted = time.process_time() - started
+    together = pd.concat([table, new], ignore_index=True)
+    del settings["tile_rows"], settings["client"]
+    memory = npvi.GPRegressor("poisson", order="nested", **settings).fit(together[["x", "y"]], together["count"])
+    rng = np.random.default_rng(1)  # anywhere, and where the new rows are
+    Z = np.concatenate([rng.random((_PLACES, 2)), low + rng.random((_PLACES // 4, 2)) * (high - low)])
+    a, b = model.predict_dist(Z), _of_memory(memory, Z)
+    off = (a.latent_mean - b.latent_mean) / np.sqrt(b.latent_var)
+    about = model.about_["updates"][-1]
+    cost = (model.certificate_["rounds"], round(spent, 1), round(spent / fitted, 3))
+    sd = np.sqrt(a.latent_var / b.latent_var) - 1.0
+    size = round(sum(whole.about_["files"].values()) / len(together))
+    return (count, about["fitted"], about["touched"], *cost, _rms(off), float(np.abs(off).max()), _rms(sd), size)
+
+
 def _by_itself(count: int, options: argparse.Namespace) -> tuple:
     """What a fit and 10⁶ predictions take."""
     settings = _settings(options)
@@ -190,14 +247,14 @@ def _peak(options: argparse.Namespace) -> str:
     return f"{here}, a worker {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024:,}"
 
 
-def _counts(n: int, length_scale: float, share: float, seed: int = 0) -> pd.DataFrame:
-    """Of one field, whatever the seed of the places."""
+def _counts(n: int, length_scale: float, share: float, seed: int = 0, low: Any = 0.0, high: Any = 1.0) -> pd.DataFrame:
+    """Of one field, whatever the seed of the places, in a box."""
     cells = 2000
     rng = np.random.default_rng(0)
     field = on_grid(1.0, cells, length_scale, SMOOTHNESS, rng)
     if seed:
         rng = np.random.default_rng([0, seed])
-    X = rng.random((n, 2))
+    X = low + rng.random((n, 2)) * (high - low)
     f = field[tuple((X * cells).astype(int).T)]
     return pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "count": rng.poisson(share * np.exp(f))})
 

@@ -1,10 +1,13 @@
 """npvi fit --store, and npvi info and npvi predict of what it makes."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from npvi import load
 from npvi.cli import app
 from tests.tiled.conftest import survey, write
 
@@ -71,3 +74,10 @@ def test_maps_of_tiles_are_refused(fitted):
     done = npvi("predict", folder / "birds.npvi", "--grid", "0.1", "--output", folder / "map.tif")
     assert done.exit_code == 2
     assert "no maps yet" in " ".join(done.output.split())
+
+
+def test_what_is_shown_of_an_updated_model(fitted, tmp_path):
+    folder = shutil.copytree(fitted[0] / "birds.npvi", tmp_path / "birds.npvi")
+    more = load(folder).update(write(survey(30, seed=8), tmp_path / "more", files=1))
+    assert more.about_["rows"] == 1530
+    assert "1,530, 30 of them by 1 update" in npvi("info", folder).output

@@ -80,6 +80,11 @@ def _refuse_others(context: typer.Context) -> None:
             raise InputError(f"{option_of(str(parameter.name))} does not go with --store")
 
 
+def _of_updates(updates: list[dict[str, Any]]) -> str:
+    rows = sum(one["rows"] for one in updates)
+    return f", {rows:,} of them by {len(updates)} update{'s' if len(updates) > 1 else ''}" if updates else ""
+
+
 def _pairs(model: TiledRegressor, target: str) -> dict[str, str]:
     about = model.describe()
     certificate = about["certificate"]
@@ -89,7 +94,7 @@ def _pairs(model: TiledRegressor, target: str) -> dict[str, str]:
         agreed += f"means by {last['step']:.1e} sd, at most {last['farthest']:.1e}"
     rows, seen = about["rows_of_tiles"], about["seen"]
     return {
-        "rows": f"{about['n_rows']:,}",
+        "rows": f"{about['n_rows']:,}" + _of_updates(about["updates"]),
         "tiles": f"{about['tiles']:,}, of {max(rows):,} rows at most; the largest sees {max(seen):,}",
         "target": target,
         "inputs": ", ".join(about["feature_names_in"]),

@@ -282,6 +282,20 @@ class Tiling:
                     waiting.append((child, part))
         return found
 
+    def touching(self, tiles: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """These tiles, and all that share a border or a corner with one of them.
+
+        >>> points = np.linspace(0.0, 1.0, 1000)[:, None]
+        >>> tiling = Tiling.cut(points, Cube.around(points), 4)
+        >>> tiling.touching(np.array([True, False, False, False])).tolist()
+        [True, True, False, False]
+        """
+        low, high = self.boxes[:, 0], self.boxes[:, 1]
+        found = tiles.copy()
+        for tile in np.flatnonzero(tiles).tolist():
+            found |= np.all((low <= high[tile]) & (low[tile] <= high), axis=1)
+        return found
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {

@@ -7,7 +7,9 @@ decides in between follows from these files alone, and is written down too.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +21,14 @@ from npvi.runtime import progress
 from npvi.runtime.warn import warn
 from npvi.tiled import fitting, partition
 from npvi.tiled.coarse import step_of_all, thin_sample
-from npvi.tiled.job import PLAN, SETTLED, Job, job_at
+from npvi.tiled.job import KEPT, PLAN, SETTLED, Job, job_at
 from npvi.tiled.learning import climbed
 from npvi.tiled.running import Runner, Watch
 from npvi.tiled.settled import Settled
-from npvi.tiled.store import MANIFEST, StoreError
+from npvi.tiled.source import Source, SourceError
+from npvi.tiled.store import MANIFEST, VECTORS, Store, StoreError
 
-__all__ = ["build", "plan_of"]
+__all__ = ["build", "plan_of", "update"]
 
 #: rows of the sample that tells where rows lie; those that learning looks at are to one half near each other, in blocks
 #: of so many, and anywhere to the other
@@ -36,8 +39,24 @@ _GOLDEN = 0.6180339887498949
 #: the last step, in standard deviations: root mean square and largest
 _CERTIFIED = (0.002, 0.02)
 
+#: how far an update may move a tile that keeps its files, in standard deviations: means, root mean square and largest,
+#: and standard deviations
+_STAYS = (0.01, 0.05, 0.01)
+
 #: what a tile writes down of each round
 _STATE = ("state", "residual", "mean", "thin")
+#: what a tile of an update has before it is seen with others
+_ALONE = (
+    *(name.removesuffix(VECTORS) for name in KEPT),
+    "fit",
+    "domain",
+    "edges",
+    "variance-alone",
+    "weight-alone",
+    "outline",
+)
+#: what a store has while it is made, and after
+_MADE = ("tiles", "rounds", "look", "learn", "climb", "parts-*")
 
 Learn = Callable[[NDArray[np.float64], dict[str, Any]], Settled]
 Space = Callable[[NDArray[np.float64], dict[str, Any], Settled], SearchSpace]
@@ -68,21 +87,22 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, space: Space, runner:
     with store.locked():
         _agree_on(job, plan)
         if store.has_json(MANIFEST):
-            store.manifest()
+            job = job_at(str(store.folder.absolute()))
             _clean(job)  # where the last run was stopped just then
             return
-        job = job_at(str(store.folder))
+        job = job_at(str(store.folder.absolute()))
         stages = _Stages(job, runner)
         if not store.has_json(SETTLED):
             _settle(stages, learn)
-        job = stages.job = job_at(str(store.folder))
+        stages.again()
         if not store.has("layout"):
             _sort(stages)
-        job = stages.job = job_at(str(store.folder))
+        stages.again()
+        job = stages.job
         if _asks_all_rows(job.plan) and job.settled.info["learned"] and not job.settled.info.get("climbed"):
             settled = climbed(stages, space(store.read("sample")["rows"], job.plan, job.settled))
             store.write_json(SETTLED, {**store.read_json(SETTLED), "model": settled.as_dict()})
-        job = stages.job = job_at(str(store.folder))
+        stages.again()
         _fit(stages)
         _finish(stages)
 
@@ -118,6 +138,66 @@ def _agree_on(job: Job, plan: Mapping[str, Any]) -> None:
             )
 
 
+def update(store: Store, tables: Source, runner: Runner) -> None:
+    """Let new rows join a finished model, whose numbers stay; the model is the old one until this is done.
+
+    Parameters
+    ----------
+    tables : with the new rows; files that the model knows are left out.
+    runner : of the tasks.
+    """
+    with store.locked():
+        job = job_at(str(store.folder.absolute()))
+        done = job.manifest.get("updates", [])
+        _clean(job)
+        name = f"update-{len(done) + 1:03d}"
+        source = _unknown(job, tables)
+        if not source.parts:
+            return
+        plan = f"{name}/{PLAN}"
+        if not store.has_json(plan):
+            store.write_json(plan, {"source": source.as_dict()})
+        elif store.read_json(plan)["source"] != json.loads(json.dumps(source.as_dict())):
+            raise StoreError(
+                f"{store.folder} has an update that was begun with other tables, or they have changed since. Finish it "
+                f"with those, or remove {store.folder / name} to give it up: the model is what it was before"
+            )
+        stages = _Stages(job_at(str((store.folder / name).absolute())), runner)
+        if not store.has(stages.job.file("layout")):
+            try:
+                _sort(stages)
+            except SourceError:  # they are to be mended: nothing was begun with them
+                (store.folder / plan).unlink(missing_ok=True)
+                raise
+        stages.again()
+        while True:
+            _widen(stages)
+            _fit(stages)
+            if not _moved_on(stages):
+                break
+        _finish(stages)
+
+
+def _unknown(job: Job, tables: Source) -> Source:
+    """The tables without the files that a model has the rows of.
+
+    Raises
+    ------
+    SourceError
+        Where one of these isn't what it was.
+    """
+    sources = [job.plan["source"], *(one["source"] for one in job.manifest.get("updates", []))]
+    known = {part["path"]: (part["size"], part["modified"]) for source in sources for part in source["parts"]}
+    for part in tables.parts:
+        if known.get(part.path, (part.size, part.modified)) != (part.size, part.modified):
+            raise SourceError(
+                f"{part.path} has changed since the model took its rows. Give new rows in a file of their own, or fit "
+                "all tables into another folder"
+            )
+    parts = tuple(part for part in tables.parts if part.path not in known)
+    return Source(parts, tables.inputs, tables.target, tables.extras)
+
+
 class _Stages:
     """Tasks of a store, and who runs them."""
 
@@ -127,7 +207,7 @@ class _Stages:
     def run(self, stage: str, task: Callable[..., None], calls: Sequence[tuple], file: Callable, rows: Any) -> None:
         """Those of the tasks, `calls` without the folder, whose file isn't there; `rows` are those of each part or
         tile, or of the one task."""
-        folder = str(self.job.store.folder.absolute())
+        folder = self.job.folder
         left = [call for call in calls if not self.job.store.has(file(*call))]
 
         def size(call: tuple) -> int:
@@ -142,14 +222,28 @@ class _Stages:
         self.run(stage, task, [(p,) for p in range(len(parts))], file, [part.rows for part in parts])
 
     def tiles(self, stage: str, task: Callable[..., None], name: str, *more: int) -> None:
-        """One for each tile."""
+        """One for each tile that is fitted."""
+        self.some(stage, task, name, self.active, *more)
+
+    def some(self, stage: str, task: Callable[..., None], name: str, tiles: Sequence[int], *more: int) -> None:
+        """One for each of these tiles."""
         count = self.job.tiling.count
-        rows = self.job.layout["rows"] if self.job.store.has("layout") else np.full(count, 1)
-        self.run(stage, task, [(t, *more) for t in range(count)], lambda t, *_: self.job.tile(t, name), rows)
+        rows = self.job.layout["rows"] if self.job.store.has(self.job.file("layout")) else np.full(count, 1)
+        self.run(stage, task, [(t, *more) for t in tiles], lambda t, *_: self.job.tile(t, name), rows)
+
+    @property
+    def active(self) -> list[int]:
+        """The tiles that are fitted."""
+        found: list[int] = np.flatnonzero(self.job.active).tolist()
+        return found
 
     def sums(self, name: str) -> list[dict[str, Any]]:
-        """What all tiles say beside their arrays."""
-        return [self.job.store.about(self.job.tile(t, name)) for t in range(self.job.tiling.count)]
+        """What these say beside their arrays."""
+        return [self.job.store.about(self.job.tile(t, name)) for t in self.active]
+
+    def again(self) -> None:
+        """Read what is known of the tiles again, of which there is more."""
+        self.job = job_at(self.job.folder)
 
 
 # -- from tables to tiles ------------------------------------------------------------------------------------------
@@ -213,22 +307,26 @@ def _canonical(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 def _sort(stages: _Stages) -> None:
     """Put every row with its tile, and in its place there."""
     job, store = stages.job, stages.job.store
-    folder = str(store.folder.absolute())
-    gathered = all(store.has(job.tile(t, "gathered")) or store.has(job.tile(t, "outline")) for t in _tiles(job))
-    if not gathered:
-        stages.parts("partition", partition.scatter, lambda p: f"parts/{p:05d}")
-        stages.tiles("gather", partition.gather, "gathered")
-    store.remove("parts")
-    if not store.has("levels"):
-        partition.agree(folder)
-    stages.tiles("order", partition.order, "outline")
-    partition.lay_out(folder)
-    for t in _tiles(job):
+    if not store.has(job.file("levels")):
+        stages.parts("partition", partition.scatter, lambda p: f"{job.parts}/{p:05d}")
+        tiles = _tiles(job)
+        if job.update:  # those with new rows
+            starts = [store.read(f"{job.parts}/{p:05d}")["starts"] for p in range(len(job.source.parts))]
+            tiles = np.flatnonzero(np.diff(starts, axis=1).sum(axis=0)).tolist()
+        stages.some("gather", partition.gather, "gathered", tiles)
+        partition.agree(job.folder)
+    store.remove(job.parts)
+    stages.again()
+    job = stages.job
+    tiles = np.flatnonzero(job.changed).tolist() if job.update else _tiles(job)
+    stages.some("order", partition.order, "outline", tiles)
+    partition.lay_out(job.folder)
+    for t in tiles:
         store.remove(job.tile(t, "gathered"))
         store.remove(job.tile(t, "open"))
 
 
-def _tiles(job: Job) -> range:
+def _tiles(job: Job) -> Sequence[int]:
     return range(job.tiling.count)
 
 
@@ -239,22 +337,23 @@ def _fit(stages: _Stages) -> None:
     """Fit all tiles, then go round until they agree."""
     job, store = stages.job, stages.job.store
     stages.tiles("fit", fitting.fit_tile, "fit")
-    if not store.has("lenders"):
-        lent = [store.read(job.tile(t, "fit")).get("lent", np.zeros((0, 3), np.int64)) for t in _tiles(job)]
+    if not store.has(job.file("lenders")):
+        lent = [store.read(job.tile(t, "ties")).get("lent", np.zeros((0, 3), np.int64)) for t in _tiles(job)]
         of = np.repeat(np.arange(len(lent)), [len(one) for one in lent])
         to, start, stop = np.concatenate(lent).T
         rows = np.array([one[-1, 2] if len(one) else 0 for one in lent], np.int64)[of]
-        store.write("lenders", of=of, to=to, start=start, stop=stop, rows=rows)
-    stages.run("thin out", thin_sample, [()], lambda: "thin", int(job.layout["thin"].sum()))
+        store.write(job.file("lenders"), of=of, to=to, start=start, stop=stop, rows=rows)
+    stages.run("thin out", thin_sample, [()], lambda: job.file("thin"), int(job.layout["thin"].sum()))
     stages.tiles("link", fitting.link, "links")
-    if not store.has("rounds/ended"):
+    if not store.has(job.file("rounds/ended")):
         _rounds(stages)
 
 
 def _rounds(stages: _Stages) -> None:
     job, store = stages.job, stages.job.store
     stages.tiles("multiply", fitting.multiply, "product-00", 0)
-    begun = [one for one in stages.sums("product-00") if one]
+    staying = _of_others(job)
+    begun = [one for one in (*stages.sums("product-00"), *staying) if one]
     size = len(job.settled.part.names)
     HPH, information = (_added([one[name] for one in begun], (size, size)) for name in ("HPH", "information"))
     HPf = _added([one["HPf"] for one in begun], (size,))
@@ -262,21 +361,25 @@ def _rounds(stages: _Stages) -> None:
     mean_of = _inverse(HPH + precision)
     spread = _inverse(precision + 0.5 * (information + information.T))
     coefficients = mean_of @ HPf
-    if not store.has("rounds/begun"):
-        store.write("rounds/begun", {"coefficients": coefficients.tolist()})
+    if staying:  # with them rows of tiles that stay move, and so they themselves
+        with_them = _added([one["taken"] for one in begun], (size, size))
+        HPf -= _added([one["taken"] for one in begun[: -len(staying)]], (size, size)) @ job.began
+        coefficients = _inverse(HPH + precision - with_them) @ HPf
+    if not store.has(job.file("rounds/begun")):
+        store.write(job.file("rounds/begun"), {"coefficients": coefficients.tolist()})
     stages.tiles("check", fitting.start, "state-00")
-    if store.has("rounds/at"):
-        at = store.about("rounds/at")
+    if store.has(job.file("rounds/at")):
+        at = store.about(job.file("rounds/at"))
     else:
         at = {"step": 0, "coefficients": coefficients.tolist(), "before": [0.0] * size, "history": [_left(stages, 0)]}
     certified = job.tiling.count == 1 or _certified(at["history"][-1])
     while not certified and at["step"] < int(job.plan["rounds"]):
         at = _round(stages, at, spread, mean_of, HPH - information)
         certified = _certified(at["history"][-1])
-        store.write("rounds/at", at)
+        store.write(job.file("rounds/at"), at)
         _forget(stages, at["step"])
     ended = {"coefficients": at["coefficients"], "covariance": spread.tolist(), "step": at["step"]}
-    store.write("rounds/ended", {**ended, "certified": certified, "history": at["history"]})
+    store.write(job.file("rounds/ended"), {**ended, "certified": certified, "history": at["history"]})
 
 
 def _round(
@@ -287,23 +390,23 @@ def _round(
     taken: NDArray[np.float64],
 ) -> dict[str, Any]:
     """One step for all tiles."""
-    store, step, size = stages.job.store, at["step"] + 1, len(spread)
-    thin = int(stages.job.layout["thin"].sum())
-    stages.run("agree", step_of_all, [(step,)], lambda step: f"rounds/thin-{step:02d}", thin)
+    job, store, step, size = stages.job, stages.job.store, at["step"] + 1, len(spread)
+    thin = int(job.layout["thin"].sum())
+    stages.run("agree", step_of_all, [(step,)], lambda step: job.file(f"rounds/thin-{step:02d}"), thin)
     stages.tiles("solve", fitting.solve, f"step-{step:02d}", step)
     HPd = _added([one["HPd"] for one in stages.sums(f"step-{step:02d}") if one["HPd"]], (size,))
     moved = spread @ HPd
     now = mean_of @ (HPd + taken @ moved)
-    if not store.has(f"rounds/solved-{step:02d}"):
-        store.write(f"rounds/solved-{step:02d}", {"moved": moved.tolist(), "coefficients": now.tolist()})
+    if not store.has(job.file(f"rounds/solved-{step:02d}")):
+        store.write(job.file(f"rounds/solved-{step:02d}"), {"moved": moved.tolist(), "coefficients": now.tolist()})
     stages.tiles("multiply", fitting.multiply, f"product-{step:02d}", step)
     sums = [one for one in stages.sums(f"product-{step:02d}") if one]
     qq, qr, qp, pp, pr = (sum(one[name] for one in sums) for name in ("qq", "qr", "qp", "pp", "pr"))
     share = qp / pp if pp > 0.0 else 0.0
     square = qq - share * qp
     length = (qr - share * pr) / square if square > 0.0 else 0.0
-    if not store.has(f"rounds/taken-{step:02d}"):
-        store.write(f"rounds/taken-{step:02d}", {"length": length, "share": share})
+    if not store.has(job.file(f"rounds/taken-{step:02d}")):
+        store.write(job.file(f"rounds/taken-{step:02d}"), {"length": length, "share": share})
     stages.tiles("move", fitting.move, f"state-{step:02d}", step)
     before = now - share * np.array(at["before"])
     last = _left(stages, step)
@@ -322,7 +425,7 @@ def _certified(left: Mapping[str, float]) -> bool:
 
 def _left(stages: _Stages, step: int) -> dict[str, float]:
     """Of all rows, in standard deviations: what is left of the equations, and how long the last step was."""
-    found, n = stages.sums(f"state-{step:02d}"), stages.job.source.rows
+    found, n = stages.sums(f"state-{step:02d}"), int(stages.job.layout["rows"][stages.job.active].sum())
     left = {"residual": float(np.sqrt(sum(one["squares"] for one in found) / n))}
     left["largest"] = max(one["largest"] for one in found)
     if step:
@@ -347,23 +450,113 @@ def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 def _forget(stages: _Stages, step: int) -> None:
     """Remove what rounds before this one have left."""
     store = stages.job.store
-    for t in _tiles(stages.job):
+    for t in stages.active:
         for name in (f"step-{step:02d}", f"product-{step:02d}", *(f"{one}-{step - 1:02d}" for one in _STATE)):
             store.remove(stages.job.tile(t, name))
 
 
-def _finish(stages: _Stages) -> None:
-    """What predictions ask for; all else is removed."""
+def _of_others(job: Job) -> list[dict[str, Any]]:
+    """What tiles that stay add to the sums about β, if it were 0, and by how much HᵀPf rises with it."""
+    found = []
+    for t in np.flatnonzero(~job.active & (job.layout["rows"] > 0)).tolist():
+        about = job.store.about(job.tile(t, "posterior"))
+        taken = np.array(about["HPH"]) - about["information"]
+        HPf = np.array(about["HPf"]) - taken @ about["coefficients"]
+        found.append({"HPf": HPf, "HPH": about["HPH"], "information": about["information"], "taken": taken})
+    return found
+
+
+# -- updates ---------------------------------------------------------------------------------------------------------
+
+
+def _around(job: Job, tiles: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """These tiles and those around them, across such that have no rows."""
+    found = job.tiling.touching(tiles)
+    while True:
+        wider = found | (job.tiling.touching(found & (job.layout["rows"] == 0)))
+        if np.array_equal(wider, found):
+            return found
+        found = wider
+
+
+def _widen(stages: _Stages) -> None:
+    """Fit more tiles: first those with new rows and all around them; what tiles have found together begins again."""
     job, store = stages.job, stages.job.store
-    ended = store.about("rounds/ended")
-    stages.tiles("complete", fitting.complete, "posterior", ended["step"])
-    bound = sum(one["bound"] for one in stages.sums("posterior")) + _of_coefficients(job, ended)
-    fits = [one for one in stages.sums("fit") if not one.get("empty")]
+    if not store.has(job.file("active")):
+        _check_kept(job)
+        store.write(job.file("active"), tiles=np.flatnonzero(_around(job, job.changed)))
+    elif store.has(job.file("wider")):
+        for t in stages.active:
+            for path in (store.folder / job.tile(t, "fit")).parent.iterdir():
+                if path.stem not in _ALONE:
+                    path.unlink()
+        for name in ("rounds", "lenders", "thin"):
+            store.remove(job.file(name))
+        store.write(job.file("active"), **store.read(job.file("wider")))
+        store.remove(job.file("wider"))
+    stages.again()
+
+
+def _check_kept(job: Job) -> None:
+    """Raise StoreError where numbers that tiles have kept are not what they were."""
+    for t in np.flatnonzero(job.kept_layout["rows"]).tolist():
+        sums = job.store.about(job.kept_tile(t, "posterior"))["sums"]
+        for file, checksum in sums.items():
+            name = job.kept_tile(t, file)
+            if job.store.checksum(name) != checksum:
+                raise StoreError(
+                    f"{job.store.path(name)} was altered since it was written: its checksum is wrong. The model still "
+                    "predicts, but can't be updated: fit all tables into another folder"
+                )
+
+
+def _moved_on(stages: _Stages) -> bool:
+    """Whether tiles next to some that stay have moved there, so that these are to be fitted, too."""
+    job, store = stages.job, stages.job.store
+    stages.tiles("compare", fitting.compare, "moved", store.about(job.file("rounds/ended"))["step"])
+    beyond = np.zeros(job.tiling.count, dtype=bool)
+    for one in stages.sums("moved"):
+        for other, far in one["next"].items():
+            beyond[int(other)] |= not _stays(far)
+    if beyond.any():
+        wider = job.active | _around(job, beyond)
+        store.write(job.file("wider"), tiles=np.flatnonzero(wider))
+    return bool(beyond.any())
+
+
+def _stays(far: Sequence[float]) -> bool:
+    return all(value <= most for value, most in zip(far, _STAYS))
+
+
+def _touched(stages: _Stages) -> NDArray[np.bool_]:
+    """The tiles that get new files."""
+    job = stages.job
+    found = job.active.copy()
+    if job.update:
+        for t, one in zip(stages.active, stages.sums("moved")):
+            found[t] = job.changed[t] or not _stays(one["all"])
+    return found
+
+
+# -- the end ---------------------------------------------------------------------------------------------------------
+
+
+def _finish(stages: _Stages) -> None:
+    """What predictions ask for, and updates; all else is removed."""
+    job, store = stages.job, stages.job.store
+    ended, touched = store.about(job.file("rounds/ended")), _touched(stages)
+    stages.some("complete", fitting.complete, "posterior", np.flatnonzero(touched).tolist(), ended["step"])
+
+    def name_of(tile: int, name: str) -> str:
+        return job.tile(tile, name) if touched[tile] else job.kept_tile(tile, name)
+
+    full = [store.about(name_of(t, "posterior")) for t in np.flatnonzero(job.layout["rows"]).tolist()]
+    bound = sum(one["bound"] for one in full) + _of_coefficients(job, ended)
     coefficients, covariance = job.settled.part.in_units(np.array(ended["coefficients"]), np.array(ended["covariance"]))
     certificate = {"certified": ended["certified"], "rounds": ended["step"], "history": ended["history"]}
-    unconverged = [t for t, one in enumerate(fits) if not one["converged"]]
+    unconverged = [one for one in full if not one["converged"]]
     if unconverged:
-        warn(f"the fits of {len(unconverged)} of {len(fits)} tiles did not converge: raise max_iter")
+        warn(f"the fits of {len(unconverged)} of {len(full)} tiles did not converge: raise max_iter")
     if not ended["certified"]:
         last = ended["history"][-1]
         warn(
@@ -373,10 +566,10 @@ def _finish(stages: _Stages) -> None:
         )
     about = {
         "npvi": _version(),
-        "rows": job.source.rows,
+        "rows": int(job.layout["rows"].sum()),
         "tiles": int(np.sum(job.layout["rows"] > 0)),
         "rows_of_tiles": job.layout["rows"].tolist(),
-        "seen": [one["seen"] for one in fits],
+        "seen": [one["seen"] for one in full],
         "elbo": float(bound),
         "coefficients": {
             name: [float(value), float(np.sqrt(max(variance, 0.0)))]
@@ -384,21 +577,53 @@ def _finish(stages: _Stages) -> None:
         },
         "trend": {"coefficients": ended["coefficients"], "covariance": ended["covariance"]},
         "certificate": certificate,
+        "updates": _with_this(stages, touched),
     }
-    files = ["layout", *(job.tile(t, name) for t in _tiles(job) for name in ("rows", "posterior"))]
+    files = [job.file("layout")]
+    for t in _tiles(job):
+        names = [name_of(t, name) for name in KEPT]
+        files += [name for name in names if job.layout["rows"][t] or store.has(name)]
     store.finish(about, files)
-    _clean(job)
+    _clean(job_at(str(store.folder.absolute())))
+
+
+def _with_this(stages: _Stages, touched: NDArray[np.bool_]) -> list[dict[str, Any]]:
+    """What is said of updates."""
+    job = stages.job
+    if not job.update:
+        return []
+    moved = [one["all"] for t, one in zip(stages.active, stages.sums("moved")) if not touched[t]]
+    farthest = np.max(moved, axis=0, initial=0.0).tolist() if moved else [0.0, 0.0, 0.0]
+    this = {"source": job.source.as_dict(), "rows": int(job.layout["rows"].sum() - job.kept_layout["rows"].sum())}
+    this |= {"touched": int(touched.sum()), "fitted": int(job.active.sum()), "stays": farthest}
+    return [*job.manifest.get("updates", []), this]
 
 
 def _clean(job: Job) -> None:
-    """Remove what a finished model doesn't need."""
-    store = job.store
-    for t in _tiles(job):
-        for path in store.path(job.tile(t, "rows")).parent.iterdir():
-            if path.stem not in ("rows", "posterior"):
-                path.unlink()
-    for name in ("rounds", "lenders", "levels", "thin", "climb", "sample"):
-        store.remove(name)
+    """Remove what a finished model doesn't need; an update that was begun may go on."""
+    store, manifest = job.store, job.manifest
+    wanted = {store.path(name) for name in manifest["files"]}
+    begun = f"update-{len(manifest.get('updates', [])) + 1:03d}"
+    made = [path for name in _MADE for path in store.folder.glob(name)]
+    made += [path for path in store.folder.glob("update-*") if path.name != begun]
+    for folder in made:
+        _prune(folder, wanted)
+    for name in ("lenders", "levels", "thin", "layout", "blocks", "sample"):
+        if store.path(name) not in wanted:
+            store.path(name).unlink(missing_ok=True)
+
+
+def _prune(folder: Path, wanted: set[Path]) -> None:
+    """Remove all files of a folder but those that are wanted, and folders that are empty then."""
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if path.is_dir():
+            _prune(path, wanted)
+        elif path not in wanted:
+            path.unlink()
+    if not any(folder.iterdir()):
+        shutil.rmtree(folder)
 
 
 def _of_coefficients(job: Job, ended: Mapping[str, Any]) -> float:

@@ -23,10 +23,12 @@ from npvi.priors import NNGP
 from npvi.tiled.domain import Domain
 from npvi.tiled.job import Job, job_at
 
-__all__ = ["Interpolation", "Thin", "known_from_afar", "step_of_all", "thin_sample"]
+__all__ = ["HELD", "Interpolation", "Thin", "known_from_afar", "step_of_all", "thin_sample"]
 
 Vector = NDArray[np.float64]
 
+HELD = 1e6
+"""How much more a row is held that stays than its own equation holds it."""
 _SOLVED = 1e-2
 #: draws of what rows are, given thin ones: what is asked for are means over many rows
 _DRAWS = 8
@@ -99,7 +101,8 @@ def thin_sample(folder: str) -> None:
     """The thin rows by themselves: their prior, and what all rows say of them."""
     job = job_at(folder)
     counts, settled = job.layout["thin"], job.settled
-    found = [(job.store.read(job.tile(t, "coarse")), counts[t]) for t in np.flatnonzero(counts).tolist()]
+    tiles = np.flatnonzero(counts).tolist()
+    found = [(job.store.read(job.tile(t, "coarse")), counts[t]) for t in tiles]
     rows, levels = (np.concatenate([one[name][:n] for one, n in found]) for name in ("rows", "levels"))
     X = rows[:, : len(job.source.inputs)]
     points = settled.points(X)
@@ -107,16 +110,18 @@ def thin_sample(folder: str) -> None:
     graph = build_graph(points[order], max(1, min(settled.neighbors, len(rows) - 1)), order="given").packed()
     order = order[graph.order]
     places = np.ascontiguousarray(settled.part.places(X)[order])
-    weight = _added(job, len(order), "thin-weight")[order]
-    arrays = {"places": places, "parents": graph.parents, "spatial": graph.spatial, "weight": weight}
-    job.store.write("thin", order=order, keys=point_keys(rows)[order].view(np.int64), **arrays)
+    weight = _added(job, len(order), "thin-weight", np.flatnonzero(job.layout["rows"]))[order]
+    moving = job.active[np.repeat(tiles, counts[tiles])][order]
+    arrays = {"places": places, "parents": graph.parents, "spatial": graph.spatial, "weight": weight, "moving": moving}
+    name = job.file("thin")
+    job.store.write(name, order=order, keys=point_keys(rows)[order].view(np.int64), **arrays)
 
 
-def _added(job: Job, size: int, name: str) -> NDArray[np.float64]:
+def _added(job: Job, size: int, name: str, tiles: NDArray[np.int64]) -> NDArray[np.float64]:
     """What tiles say of the thin rows, in the order of the tiles."""
     pieces, index = [], []
-    for tile in np.flatnonzero(job.layout["rows"]).tolist():
-        index.append(job.store.read(job.tile(tile, "thin"))["index"])
+    for tile in tiles.tolist():
+        index.append(job.store.read(job.tile(tile, "ties"))["index"])
         pieces.append(job.store.read_vectors(job.tile(tile, name), len(index[-1])))
     total = np.zeros((size, pieces[0].shape[1]))
     np.add.at(total, np.concatenate(index), np.concatenate(pieces))
@@ -127,21 +132,26 @@ class _Sample:
     """What `thin_sample` has found."""
 
     def __init__(self, job: Job) -> None:
-        found = job.store.read("thin")
+        found = job.store.read(job.file("thin"))
         graph = Graph(np.arange(len(found["order"])), found["parents"], found["spatial"])
         self.prior = NNGP(job.settled.kernel, job.settled.nugget, found["places"], graph)
         self.weight, self.order, self.noise = found["weight"], found["order"], Noise(found["keys"])
+        self.moving = found["moving"]
 
 
 def step_of_all(folder: str, step: int) -> None:
-    """The step at the thin rows, by what tiles have left."""
+    """The step at the thin rows, by what tiles have left; those of tiles that stay are held."""
     job = job_at(folder)
     sample = _Sample(job)
     order, weight = sample.order, np.maximum(sample.weight[:, 0], 0.0)
-    left = _added(job, len(order), f"thin-{step - 1:02d}")[order, 0]
+    moved = np.flatnonzero(job.active & (job.layout["rows"] > 0))
+    left = np.where(sample.moving, _added(job, len(order), f"thin-{step - 1:02d}", moved)[order, 0], 0.0)
+    held = np.flatnonzero(~sample.moving)
+    if len(held):
+        weight[held] = HELD * (weight[held] + sample.prior.precision_diagonal[held])
     found = np.empty(len(order))
     found[order] = ProcessPrecision(sample.prior, weight, tolerance=_SOLVED).solve(left)
-    job.store.write(f"rounds/thin-{step:02d}", found=found)
+    job.store.write(job.file(f"rounds/thin-{step:02d}"), found=found)
 
 
 def known_from_afar(domain: Domain, weight: Vector) -> Vector:

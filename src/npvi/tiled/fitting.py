@@ -24,23 +24,22 @@ from npvi.components import ProcessPrecision, Trend
 from npvi.inference import AllCovariances, Data, fit_posterior
 from npvi.linalg import Noise
 from npvi.model import Fitted
-from npvi.tiled.coarse import Thin, known_from_afar
+from npvi.tiled.coarse import HELD, Thin, known_from_afar
 from npvi.tiled.domain import Domain, build, keep, open_domain, sparse_rows
-from npvi.tiled.job import Job, job_at
+from npvi.tiled.job import KEPT, Job, job_at
 from npvi.tiled.learning import begin
 from npvi.tiled.sense import blaming, check_posterior
-from npvi.tiled.store import StoreError
+from npvi.tiled.store import VECTORS, StoreError
 
-__all__ = ["complete", "fit_tile", "fitted_tile", "link", "move", "multiply", "solve", "start"]
+__all__ = ["compare", "complete", "fit_tile", "fitted_tile", "link", "move", "multiply", "solve", "start"]
 
 Vector = NDArray[np.float64]
 
 #: of the fit of a tile, and of the systems of a round
 _TOLERANCE, _SOLVED = 1e-7, 1e-2
-#: how much more a row is held that stays than its own equation holds it
-_HELD = 1e6
 #: what a tile without rows has left
 _NOTHING = {"squares": 0.0, "largest": 0.0}
+_NOT_AT_ALL = [0.0, 0.0, 0.0]
 
 
 def fit_tile(folder: str, tile: int) -> None:
@@ -48,6 +47,7 @@ def fit_tile(folder: str, tile: int) -> None:
     job = job_at(folder)
     domain = open_domain(job, tile) if job.store.has(job.tile(tile, "domain")) else build(job, tile)
     if domain is None:
+        job.store.write(job.tile(tile, "ties"))
         job.store.write(job.tile(tile, "fit"), {"empty": True})
         return
     family = AllCovariances(domain.prior, Noise(domain.keys))
@@ -82,9 +82,9 @@ def fit_tile(folder: str, tile: int) -> None:
         "seen": len(domain.rows),
         "variance_error": float(fit.info.get("variance_error", 0.0)),
     }
-    job.store.write(job.tile(tile, "thin"), index=thin.index)
+    job.store.write(job.tile(tile, "ties"), {"information": information.tolist()}, index=thin.index, lent=lent)
     job.store.write(job.tile(tile, "edges"), edges=edges, owner=owner, number=number)
-    job.store.write(job.tile(tile, "fit"), about, sensitivity=trend.sensitivity, information=information, lent=lent)
+    job.store.write(job.tile(tile, "fit"), about, sensitivity=trend.sensitivity)
 
 
 def _lend(
@@ -111,12 +111,14 @@ def link(folder: str, tile: int) -> None:
     if not job.layout["rows"][tile]:
         job.store.write(name)
         return
-    mine, lenders = job.store.read(job.tile(tile, "edges")), job.store.read("lenders")
+    mine, lenders = job.store.read(job.tile(tile, "edges")), job.store.read(job.file("lenders"))
     pieces = [[mine[field]] for field in ("edges", "owner", "number")]
     n, width = mine["edges"].shape
+    lender = [np.full(n, tile, np.int32)]
     to = lenders["to"] == tile
     for other, start, stop, rows in zip(*(lenders[field][to].tolist() for field in ("of", "start", "stop", "rows"))):
         found = job.store.read_vectors(job.tile(other, "lent"), rows, start, stop)
+        lender.append(np.full(len(found), other, np.int32))
         for k, piece in enumerate(pieces):
             piece.append(found[:, k * width : (k + 1) * width])
     edges, owner, number = (np.concatenate(piece) for piece in pieces)
@@ -127,8 +129,34 @@ def link(folder: str, tile: int) -> None:
     root = sparse_rows(edges, columns, n + len(places))
     arrays = {"values": root.data, "columns": root.indices.astype(np.int32), "pointer": root.indptr}
     owner, number = places.astype(np.int64).T
-    job.store.write(name, **arrays, owner=owner, number=number)
-    job.store.remove(job.tile(tile, "edges"))  # links have them
+    job.store.write(name, **arrays, owner=owner, number=number, lender=np.concatenate(lender))
+    if not job.update:  # of which there may be other links, when more tiles are fitted
+        job.store.remove(job.tile(tile, "edges"))
+
+
+def _of_trend(links: _Links, tile: int, mean: Vector, basis: NDArray[np.float64]) -> dict[str, Any]:
+    """What a tile's rows of T add to HᵀPf and HᵀPH, and to what is known of β."""
+    own = links.root[: links.n]
+    whitened = own @ basis
+    information = links.job.store.about(links.job.tile(tile, "ties"))["information"]
+    HPf, HPH = whitened.T @ (own @ mean), whitened.T @ whitened
+    return {"HPf": HPf.tolist(), "HPH": HPH.tolist(), "information": information}
+
+
+def _of_staying(
+    links: _Links, tile: int, mean: Vector, basis: NDArray[np.float64]
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+    """Of an update: what rows of T that other tiles keep add to HᵀPf by what is new of this tile's rows; and how HᵀPf
+    and Pf rise with β where rows of tiles that stay move with it."""
+    job, n = links.job, links.n
+    staying = links.gathered("along")
+    staying[job.active[links.owner]] = 0.0
+    new, there = np.zeros(len(links.owner)), int(job.kept_layout["rows"][tile])
+    if there:
+        new[:there] = mean[:there] - job.first_kept(tile, "mean", there)[:, 0]
+    whitened, kept = links.root @ basis, np.flatnonzero(~job.active[links.lender])
+    sums = {"HPf": whitened[kept].T @ (links.root[kept] @ new), "taken": whitened[:n].T @ (links.root[:n] @ staying)}
+    return sums, links.product(staying)
 
 
 class _Links:
@@ -137,7 +165,7 @@ class _Links:
     def __init__(self, job: Job, tile: int) -> None:
         found = job.store.read(job.tile(tile, "links"))
         n = int(job.layout["rows"][tile])
-        self.job, self.n = job, n
+        self.job, self.n, self.lender = job, n, found["lender"]
         self.owner = np.concatenate([np.full(n, tile), found["owner"]])
         self.number = np.concatenate([np.arange(n), found["number"]])
         shape = (len(found["pointer"]) - 1, len(self.owner))
@@ -164,14 +192,16 @@ def multiply(folder: str, tile: int, step: int) -> None:
         return
     links = _Links(job, tile)
     if step == 0:
-        x = np.column_stack([links.gathered("mean"), links.gathered("basis")])
-        product, basis = links.product(x), x[: links.n, 1:]
-        sums = {"HPf": (basis.T @ product[:, 0]).tolist(), "HPH": (basis.T @ product[:, 1:]).tolist()}
-        sums["information"] = job.store.read(job.tile(tile, "fit"))["information"].tolist()
-        job.store.write_vectors(job.tile(tile, "of-basis"), product[:, 1:])
-        job.store.write(name, sums, product=product[:, 0])
+        mean, basis = links.gathered("mean"), links.gathered("basis")
+        product, of_basis = links.product(mean), links.product(basis)
+        sums, more = _of_trend(links, tile, mean[:, 0], basis), {}
+        if job.update:
+            among, more["of_staying"] = _of_staying(links, tile, mean[:, 0], basis)
+            sums |= {name: (np.array(sums.get(name, 0.0)) + value).tolist() for name, value in among.items()}
+        job.store.write_vectors(job.tile(tile, "of-basis"), of_basis)
+        job.store.write(name, sums, product=product[:, 0], **more)
         return
-    solved = job.store.about(f"rounds/solved-{step:02d}")
+    solved = job.store.about(job.file(f"rounds/solved-{step:02d}"))
     x = links.gathered(f"step-{step:02d}")[:, 0] + links.gathered("along") @ np.array(solved["moved"])
     found = links.product(x) - job.own(tile, "of-basis") @ np.array(solved["coefficients"])  # P̃ x
     x, sd = x[: links.n], np.sqrt(job.own(tile, "variance")[:, 0])
@@ -206,9 +236,11 @@ def start(folder: str, tile: int) -> None:
     precision = domain.data.take(own).expectations(mean, variance).precision
     job.store.write_vectors(job.tile(tile, "weight"), np.maximum(precision, 0.0))
     job.store.write_vectors(job.tile(tile, "variance"), variance)
-    coefficients = np.array(job.store.about("rounds/begun")["coefficients"])
-    found = job.store.read(job.tile(tile, "product-00"))["product"]
-    pull = found - job.own(tile, "of-basis") @ coefficients
+    coefficients = np.array(job.store.about(job.file("rounds/begun"))["coefficients"])
+    found = job.store.read(job.tile(tile, "product-00"))
+    pull = found["product"] - job.own(tile, "of-basis") @ coefficients
+    if job.update:  # rows of tiles that stay have moved with the coefficients
+        pull += found["of_staying"] @ (coefficients - job.began)
     _keep_state(domain, 0, mean, {}, pull=pull, step=nothing, stepped=nothing, before=nothing)
 
 
@@ -242,10 +274,10 @@ def solve(folder: str, tile: int, step: int) -> None:
         return
     left, weight = domain.gathered(f"residual-{step - 1:02d}")[:, 0], domain.gathered("weight")[:, 0]
     thin = Thin(domain)
-    begun = thin.interpolation.spread(job.store.read(f"rounds/thin-{step:02d}")["found"][thin.index])
+    begun = thin.interpolation.spread(job.store.read(job.file(f"rounds/thin-{step:02d}"))["found"][thin.index])
     left -= domain.prior.matvec(begun) + weight * begun
     held = ~domain.inner
-    weight[held] = _HELD * (weight[held] + domain.prior.precision_diagonal[held])
+    weight[held] = HELD * (weight[held] + domain.prior.precision_diagonal[held])
     left[held] = 0.0
     found = ProcessPrecision(domain.prior, weight, tolerance=_SOLVED).solve(left)
     found = (begun + found)[domain.own]
@@ -260,7 +292,7 @@ def move(folder: str, tile: int, step: int) -> None:
     if domain is None:
         job.store.write(_state(job, tile, step), {**_NOTHING, "moved": 0.0, "farthest": 0.0})
         return
-    decided = job.store.about(f"rounds/taken-{step:02d}")
+    decided = job.store.about(job.file(f"rounds/taken-{step:02d}"))
     found = job.store.read(job.tile(tile, f"product-{step:02d}"))
     state = job.store.read(_state(job, tile, step - 1))
     length, share = decided["length"], decided["share"]
@@ -274,6 +306,36 @@ def move(folder: str, tile: int, step: int) -> None:
     _keep_state(domain, step, mean, sums, pull=pull, step=moved, stepped=stepped, before=before)
 
 
+def compare(folder: str, tile: int, step: int) -> None:
+    """How far an update has moved the rows that a tile had before, in standard deviations: all, and those in the half
+    of the tile that is next to each tile that stays."""
+    job = job_at(folder)
+    name, there = job.tile(tile, "moved"), int(job.kept_layout["rows"][tile])
+    if not there:
+        job.store.write(name, {"all": _NOT_AT_ALL, "next": {}})
+        return
+
+    variance = job.first_kept(tile, "variance", there)[:, 0]
+    moved = (job.own(tile, f"mean-{step:02d}")[:there] - job.first_kept(tile, f"mean-{step:02d}", there))[:, 0]
+    moved /= np.sqrt(variance)
+    wider = np.sqrt(job.own(tile, "variance")[:there, 0] / variance) - 1.0
+    rows = job.store.read(job.tile(tile, "rows"))["rows"][:there]
+    points, boxes = job.settled.points(rows[:, : len(job.source.inputs)]), job.layout["boxes"]
+    half, near = 0.5 * float(np.ptp(boxes[tile], axis=0).max()), {}
+    only = np.arange(job.tiling.count) == tile
+    for other in np.flatnonzero(job.tiling.touching(only) & ~job.active & (job.layout["rows"] > 0)).tolist():
+        gaps = np.maximum(np.maximum(boxes[other, 0] - points, points - boxes[other, 1]), 0.0)
+        some = np.linalg.norm(gaps, axis=1) <= half
+        if some.any():
+            near[str(other)] = _how_far(moved[some], wider[some])
+    job.store.write(name, {"all": _how_far(moved, wider), "next": near})
+
+
+def _how_far(moved: Vector, wider: Vector) -> list[float]:
+    """Root mean square and largest of means, and root mean square of standard deviations."""
+    return [float(np.sqrt(np.mean(moved**2))), float(np.abs(moved).max()), float(np.sqrt(np.mean(wider**2)))]
+
+
 def complete(folder: str, tile: int, step: int) -> None:
     """All that predictions ask a tile for; and its share of the bound."""
     job = job_at(folder)
@@ -282,12 +344,13 @@ def complete(folder: str, tile: int, step: int) -> None:
     if domain is None:
         job.store.write(name, {"bound": 0.0, "coefficients": []})
         return
+    fit = job.store.about(job.tile(tile, "fit"))
     mean, variance = domain.gathered(f"mean-{step:02d}")[:, 0], domain.gathered("variance")[:, 0]
     sensitivity = job.store.read(job.tile(tile, "fit"))["sensitivity"]
     w = np.maximum(domain.data.expectations(mean, variance).precision, 0.0)
     afar, known = job.store.read(job.tile(tile, "afar")), w.copy()
     known[afar["at"]] += afar["weight"]
-    coefficients = np.array(job.store.about("rounds/ended")["coefficients"])
+    coefficients = np.array(job.store.about(job.file("rounds/ended"))["coefficients"])
     residual = mean - domain.basis @ coefficients
     family = AllCovariances(domain.prior, Noise(domain.keys))
     covariance = family.covariance(w)
@@ -306,7 +369,12 @@ def complete(folder: str, tile: int, step: int) -> None:
     bound -= 0.5 * np.log(domain.prior.conditional_variance[own]).sum()
     arrays = {"residual": residual, "site_precision": known, "sensitivity": sensitivity}
     kept = {"places": domain.places, "parents": domain.graph.parents, "spatial": domain.graph.spatial}
-    job.store.write(name, {"bound": float(bound)}, **arrays, **kept, keys=domain.keys)
+    job.store.write_vectors(job.tile(tile, "mean"), mean[own])
+    about = {"bound": float(bound), "coefficients": coefficients.tolist(), **fit}
+    links = _Links(job, tile)
+    about |= _of_trend(links, tile, links.gathered(f"mean-{step:02d}")[:, 0], links.gathered("basis"))
+    about["sums"] = {file: job.store.checksum(job.tile(tile, file)) for file in KEPT if file.endswith(VECTORS)}
+    job.store.write(name, about, **arrays, **kept, keys=domain.keys)
     for name in ("links", "domain"):  # nobody else reads them
         job.store.remove(job.tile(tile, name))
 
@@ -315,17 +383,20 @@ def fitted_tile(job: Job, tile: int, trend: tuple[Vector, NDArray[np.float64]]) 
     """A finished tile as a model of its own; `trend` is what is known of the coefficients."""
     from npvi.graph import Graph
 
-    found, settled, name = job.store.read(job.tile(tile, "posterior")), job.settled, job.tile(tile, "posterior")
+    settled, name = job.settled, job.tile(tile, "posterior")
+    about, found = job.store.read_all(name)
     with blaming(job.store.path(name)):
         check_posterior(found, len(settled.part.coords), len(trend[0]))
-    n = len(found["residual"])
+        # what updates of other tiles have said of the mean since
+        slid = trend[0] - np.array(about["coefficients"], np.float64).reshape(len(trend[0]))
+    n, residual = len(found["residual"]), found["residual"] + found["sensitivity"] @ slid
     graph = Graph(np.arange(n), found["parents"], found["spatial"])
     prior: Any = settled.model.prior(found["places"], graph)
     family = AllCovariances(prior, Noise(found["keys"]))
     covariance = family.covariance(found["site_precision"])
     if covariance is None:  # P + W is positive definite for w ≥ 0
         raise StoreError(f"{job.store.path(name)} can't be used: its site_precision leaves no posterior")
-    posterior = family.posterior(found["residual"], covariance)
+    posterior = family.posterior(residual, covariance)
     coefficients, spread = trend
     nothing = np.zeros((n, len(coefficients)))  # the mean is beside the mean function already
     return Fitted(

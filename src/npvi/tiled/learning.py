@@ -41,7 +41,7 @@ _GOLDEN = 0.6180339887498949
 def begin(job: Job, tile: int) -> Start | None:
     """Where the fit of a tile may begin: with the best q that the climb has found there."""
     number = job.settled.info.get("begin")
-    return None if number is None else _start(job, tile, number)
+    return None if number is None or job.update else _start(job, tile, number)
 
 
 def _start(job: Job, tile: int, number: str) -> Start:

@@ -38,7 +38,7 @@ from npvi.predictive import Predictive, Reach
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered
 from npvi.runtime.parallel import threads
-from npvi.tiled.building import build, plan_of
+from npvi.tiled.building import build, plan_of, update
 from npvi.tiled.fitting import fitted_tile
 from npvi.tiled.job import Job, job_at
 from npvi.tiled.lazy import is_lazy, predicted
@@ -222,6 +222,32 @@ class TiledRegressor(NamedParts, BaseEstimator):
             build(Job(Store(self.store)), plan, self._learned, self._space, runner)
         return self._open()
 
+    def update(self, source: Any) -> Self:
+        """Let the rows of more tables join the posterior; hyper-parameters and tiles stay as they are.
+
+        The tables have the columns of the fit, by the same names. Tiles with new rows and those around them are fitted
+        again, and then further ones, until tiles next to such that stay don't move; all others keep their files. Rows
+        outside of all others belong to the nearest tile. The model in the folder is the old one until the new one is
+        there; after a failure run the same again. Files whose rows the model has already are left out, so that
+        ``update("survey/*.parquet")`` takes those that are new.
+
+        Parameters
+        ----------
+        source : a file, a folder, a pattern such as ``"survey/*.parquet"``, or several of these.
+
+        Returns
+        -------
+        self
+        """
+        fitted = self._job.source
+        tables = Source.of(source, fitted.target, list(fitted.inputs), fitted.extras)
+        check_jobs(self.n_jobs)
+        runner = runner_of(self.client, self.n_jobs)
+        report = progress.print_progress if check_flag(self.verbose, "verbose") else None
+        with interrupts_remembered(), progress.reporting(report):
+            update(Store(self.store), tables, runner)
+        return self._open()
+
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> TiledRegressor:
         """The model in a folder, whose files are all there; what `npvi.load` calls.
@@ -262,7 +288,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         tile = self._nonempty[self._job.tiling.tile_of(settled.points(X))]
         for number in np.unique(tile).tolist():
             mine = np.flatnonzero(tile == number)
-            fitted = _tile_of(str(self._job.store.folder.absolute()), self._state, number)
+            fitted = _tile_of(self._job, number)
             with threads(self.n_jobs):
                 latent = latent_at(fitted, X[mine], self.n_jobs)
                 mean[mine], variance[mine] = latent.mean, latent.variance
@@ -323,6 +349,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         job, about = self._job, self.about_
         settled = job.settled.as_dict()
         kept = ("npvi", "tiles", "rows_of_tiles", "seen", "elbo", "coefficients", "certificate")
+        updates = [{name: value for name, value in one.items() if name != "source"} for one in about["updates"]]
         return {
             "estimator": type(self).__name__,
             "n_rows": about["rows"],
@@ -332,6 +359,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
             "learned": settled["info"]["learned"],
             "learned_from": settled["info"]["rows"],
             "standard_errors": dict(settled["info"].get("standard_errors", {})),
+            "updates": updates,
             "bytes": sum(about["files"].values()),
             **{name: about[name] for name in kept},
         }
@@ -359,11 +387,12 @@ class TiledRegressor(NamedParts, BaseEstimator):
             from sklearn.exceptions import NotFittedError
 
             raise NotFittedError("this TiledRegressor isn't fitted: call fit, or npvi.load its folder")
-        return job_at(str(Store(self.store).folder.absolute()))
-
-    @property
-    def _state(self) -> float:
-        return float(self.about_["elbo"])
+        job = job_at(str(Store(self.store).folder.absolute()))
+        if job.manifest != self.about_:
+            raise StoreError(
+                f"{job.store.folder} was updated or fitted again since this model was opened: npvi.load it again"
+            )
+        return job
 
     @property
     def _nonempty(self) -> NDArray[np.int64]:
@@ -379,8 +408,8 @@ class TiledRegressor(NamedParts, BaseEstimator):
 
     def _open(self) -> Self:
         store = Store(self.store)
-        about = store.manifest()
         job = job_at(str(store.folder.absolute()))
+        about = job.manifest
         with blaming(store.folder / MANIFEST):
             check_manifest(about, "")
             covariance, p = np.array(about["trend"]["covariance"], np.float64), len(job.settled.part.names)
@@ -506,10 +535,9 @@ class TiledRegressor(NamedParts, BaseEstimator):
 
 
 @lru_cache(maxsize=1)
-def _tile_of(folder: str, state: float, tile: int) -> Fitted:
+def _tile_of(job: Job, tile: int) -> Fitted:
     """A tile as a model, remembered for the next rows."""
-    job = job_at(folder)
-    trend = job.store.manifest()["trend"]
+    trend = job.manifest["trend"]
     coefficients = np.array(trend["coefficients"], np.float64)
     covariance = np.array(trend["covariance"], np.float64).reshape(len(coefficients), len(coefficients))
     return fitted_tile(job, tile, (coefficients, covariance))

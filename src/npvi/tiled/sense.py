@@ -81,6 +81,7 @@ check_manifest = record(
         **{"seen": items(whole()), "files": each(whole()), "coefficients": each(items(number(), 2, 2))},
         "trend": record({"coefficients": _NUMBERS, "covariance": items(_NUMBERS)}),
         "certificate": record({"certified": flag, "rounds": whole(), "history": items(each(anything))}),
+        "updates": items(each(anything)),
     }
 )
 

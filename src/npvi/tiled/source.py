@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import LARGEST
 from npvi.likelihoods import Likelihood
 
 __all__ = ["Part", "Source", "SourceError"]
@@ -242,4 +243,6 @@ def _numbers(column: Any, name: str, path: str, first: int) -> NDArray[np.float6
             f"{values[wrong[0]]}, and {len(wrong):,} of these {len(values):,} rows are missing or not finite. Leave "
             "such rows out of the files"
         )
+    if np.abs(values).max(initial=0.0) > LARGEST:
+        raise SourceError(f"{path}: column {name!r} has numbers beyond ±{LARGEST:g}, for which there are no distances")
     return values

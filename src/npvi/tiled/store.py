@@ -28,12 +28,12 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["MANIFEST", "Store", "StoreError"]
+__all__ = ["MANIFEST", "VECTORS", "Store", "StoreError", "checksum_of"]
 
 MANIFEST = "manifest.json"
 _VERSION = 1
 #: how files with numbers alone end
-_VECTORS = ".f64"
+VECTORS = ".f64"
 _MISSING = (
     "{} is missing: a part of the store was removed. Fit again into the same folder, which makes only what is missing"
 )
@@ -73,8 +73,8 @@ class Store:
         self.folder = Path(folder)
 
     def path(self, name: str) -> Path:
-        """Of an archive by its name."""
-        return self.folder / f"{name}.npvi"
+        """Of an archive by its name, or of numbers alone by theirs."""
+        return self.folder / (name if name.endswith(VECTORS) else f"{name}.npvi")
 
     def has(self, name: str) -> bool:
         """Whether it is there, which means finished."""
@@ -120,14 +120,14 @@ class Store:
 
     def write_vectors(self, name: str, values: NDArray[np.float64]) -> None:
         """Write what other tiles read parts of: numbers alone, row by row; whole or not at all."""
-        path = self.folder / f"{name}{_VECTORS}"
+        path = self.folder / f"{name}{VECTORS}"
         _make(path.parent)
         with replacing(path) as file:
             file.write(np.ascontiguousarray(values, np.float64).data)
 
     def read_vectors(self, name: str, rows: int, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
         """Rows `start` to `stop` of a file that has so many `rows`, shape (stop − start, columns)."""
-        path, stop = self.folder / f"{name}{_VECTORS}", rows if stop is None else stop
+        path, stop = self.folder / f"{name}{VECTORS}", rows if stop is None else stop
         try:
             width, left = divmod(path.stat().st_size, 8 * max(rows, 1))
             found = np.fromfile(path, np.float64, (stop - start) * width, offset=8 * width * start)
@@ -137,10 +137,19 @@ class Store:
             raise StoreError(f"{path} is cut off{_KIND.intact}")
         return found.reshape(stop - start, width)
 
+    def checksum(self, name: str) -> str:
+        """Of a file with numbers alone."""
+        path = self.folder / name
+        try:
+            with open(path, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            raise StoreError(_MISSING.format(path)) from None
+
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a file of JSON with a checksum of its own."""
-        _make(self.folder)
-        text = json.dumps({**content, "checksum": _checksum(content)}, indent=1)
+        _make((self.folder / name).parent)
+        text = json.dumps({**content, "checksum": checksum_of(content)}, indent=1)
         with replacing(self.folder / name) as file:
             file.write(text.encode())
 
@@ -153,7 +162,7 @@ class Store:
             raise StoreError(f"{self.folder} is not a tiled model of npvi, or not a finished one: no {name}") from None
         except ValueError as error:
             raise StoreError(f"{path} is damaged: {error}") from error
-        if not isinstance(content, dict) or content.pop("checksum", None) != _checksum(content):
+        if not isinstance(content, dict) or content.pop("checksum", None) != checksum_of(content):
             raise StoreError(f"{path} was altered since it was written: its checksum is wrong")
         return content
 
@@ -201,7 +210,7 @@ class Store:
         """Remove a folder, or an archive and the numbers beside it, if they are there."""
         shutil.rmtree(self.folder / name, ignore_errors=True)
         self.path(name).unlink(missing_ok=True)
-        (self.folder / f"{name}{_VECTORS}").unlink(missing_ok=True)
+        (self.folder / f"{name}{VECTORS}").unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -227,5 +236,6 @@ def _make(folder: Path) -> None:
         raise UnwritableError(folder, error) from error
 
 
-def _checksum(content: Mapping[str, Any]) -> str:
+def checksum_of(content: Mapping[str, Any]) -> str:
+    """Of what JSON can say."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -304,6 +304,8 @@ def test_a_strangers_json_is_looked_at(model, tmp_path, name, change, message):
         ("residual", lambda f: f * np.nan, "residual has numbers that are not finite"),
         ("places", lambda places: places[:, :1], "places is not an array of numbers of shape"),
         ("keys", lambda keys: keys[:-1], "keys is not an array"),
+        ("sensitivity", lambda z: z + 1e9, "sensitivity is more than 30 times what the mean's columns can be"),
+        ("sensitivity", lambda z: 1e3 * z, "sensitivity is more than 30 times what the mean's columns can be"),
     ],
 )
 def test_a_strangers_arrays_are_looked_at(model, table, tmp_path, name, change, message):
@@ -365,3 +367,17 @@ def test_names_that_are_none(files, tmp_path, call, message):
 def test_rows_beyond_all_distances(model):
     with pytest.raises(ValueError, match=r"X has values beyond ±1e\+150 in 1 of 1 rows"):
         model.predict([[1e300, 0.0, 0.0]], exposure=1.0)
+
+
+@pytest.mark.parametrize(("change", "message"), [({"basis": [1e300]}, "basis"), ({"coefficients": []}, "coefficients")])
+def test_what_a_stranger_says_of_a_tile_is_looked_at(model, table, tmp_path, change, message):
+    store = Store(shutil.copytree(model.store, tmp_path / "store"))
+    manifest = store.read_json("manifest.json")
+    for tile in store.folder.glob("tiles/*/posterior.npvi"):
+        archive = str(tile.relative_to(store.folder).with_suffix(""))
+        about, arrays = store.read_all(archive)
+        store.write(archive, {**about, **change}, **arrays)
+        manifest["files"][archive] = tile.stat().st_size
+    store.write_json("manifest.json", manifest)
+    with pytest.raises(StoreError, match=message):
+        npvi.load(store.folder).predict(table[["lon", "lat", "forest"]][:50], exposure=1.0)

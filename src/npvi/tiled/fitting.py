@@ -265,7 +265,8 @@ def _keep_state(domain: Domain, number: int, mean: Vector, sums: dict[str, float
 
 
 def solve(folder: str, tile: int, step: int) -> None:
-    """The step that a tile would take, by what is left at all rows that it sees, its outermost ones held."""
+    """The step that a tile would take, by what is left at all rows that it sees, its outermost ones held, and those of
+    tiles that stay."""
     job = job_at(folder)
     domain = open_domain(job, tile)
     name = job.tile(tile, f"step-{step:02d}")
@@ -275,8 +276,10 @@ def solve(folder: str, tile: int, step: int) -> None:
     left, weight = domain.gathered(f"residual-{step - 1:02d}")[:, 0], domain.gathered("weight")[:, 0]
     thin = Thin(domain)
     begun = thin.interpolation.spread(job.store.read(job.file(f"rounds/thin-{step:02d}"))["found"][thin.index])
+    moving = job.active[domain.owner]
+    begun[~moving] = 0.0
     left -= domain.prior.matvec(begun) + weight * begun
-    held = ~domain.inner
+    held = ~(domain.inner & moving)
     weight[held] = HELD * (weight[held] + domain.prior.precision_diagonal[held])
     left[held] = 0.0
     found = ProcessPrecision(domain.prior, weight, tolerance=_SOLVED).solve(left)
@@ -372,6 +375,7 @@ def complete(folder: str, tile: int, step: int) -> None:
     job.store.write_vectors(job.tile(tile, "mean"), mean[own])
     about = {"bound": float(bound), "coefficients": coefficients.tolist(), **fit}
     links = _Links(job, tile)
+    about["basis"] = np.abs(domain.basis).max(axis=0).tolist()
     about |= _of_trend(links, tile, links.gathered(f"mean-{step:02d}")[:, 0], links.gathered("basis"))
     about["sums"] = {file: job.store.checksum(job.tile(tile, file)) for file in KEPT if file.endswith(VECTORS)}
     job.store.write(name, about, **arrays, **kept, keys=domain.keys)
@@ -386,7 +390,7 @@ def fitted_tile(job: Job, tile: int, trend: tuple[Vector, NDArray[np.float64]]) 
     settled, name = job.settled, job.tile(tile, "posterior")
     about, found = job.store.read_all(name)
     with blaming(job.store.path(name)):
-        check_posterior(found, len(settled.part.coords), len(trend[0]))
+        check_posterior(found, about, len(settled.part.coords), len(trend[0]))
         # what updates of other tiles have said of the mean since
         slid = trend[0] - np.array(about["coefficients"], np.float64).reshape(len(trend[0]))
     n, residual = len(found["residual"]), found["residual"] + found["sensitivity"] @ slid

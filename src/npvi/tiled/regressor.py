@@ -294,7 +294,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
                 mean[mine], variance[mine] = latent.mean, latent.variance
                 reach = latent.reach()
             distance[mine], share[mine] = reach.distance, reach.prior_share
-            if not (np.isfinite(latent.mean).all() and np.all(latent.variance >= 0.0)):
+            if not (np.isfinite([latent.mean, latent.variance]).all() and np.all(latent.variance >= 0.0)):
                 raise StoreError(f"{self._job.store.folder} can't be used: predictions of tile {number} are not finite")
             progress.report("tile", number=number, rows=len(mine))
         found = Reach(distance, share)

@@ -39,6 +39,8 @@ __all__ = [
 Arrays = Mapping[str, NDArray[Any]]
 
 _NUMBERS = items(number())
+#: columns of the mean, in standard deviations, at most; how much larger than these the sensitivity may be
+_STEEP, _TIMES = 1e9, 30.0
 check_plan = record(
     {
         "source": record(
@@ -141,8 +143,11 @@ def check_layout(layout: Arrays, tiles: int, dimensions: int) -> None:
     _check_shapes(layout, shapes, {})
 
 
-def check_posterior(found: Arrays, dimensions: int, coefficients: int) -> None:
-    """Raise ValueError where a tile's arrays are not of the kinds and shapes that they must have."""
+def check_posterior(found: Arrays, about: Mapping[str, Any], dimensions: int, coefficients: int) -> None:
+    """Raise ValueError where a tile's arrays are not of the kinds and shapes that they must have, or say what none can.
+
+    f follows β by H + Z = (P + W)⁻¹PH, Z being the sensitivity: an average of H, so that Z is about as large as H.
+    """
     n, k = found["parents"].shape
     shapes = {"residual": (n,), "site_precision": (n,), "sensitivity": (n, coefficients), "places": (n, dimensions)}
     _check_shapes(found, shapes, {"parents": (n, k), "spatial": (n,), "keys": (n,)})
@@ -151,6 +156,13 @@ def check_posterior(found: Arrays, dimensions: int, coefficients: int) -> None:
     if not np.array_equal(np.sort(found["spatial"]), np.arange(n)):
         raise ValueError("its spatial does not name every point once")
     check_parents(found["parents"])
+    made = record({"coefficients": _NUMBERS, "basis": items(number(0.0, _STEEP))})
+    made({name: about[name] for name in ("coefficients", "basis")}, "")
+    if not len(about["coefficients"]) == len(about["basis"]) == coefficients:
+        raise ValueError("its coefficients are not those of the model")
+    most = _TIMES * np.array(about["basis"], np.float64)
+    if np.any(np.abs(found["sensitivity"]).max(axis=0) > most):
+        raise ValueError(f"its sensitivity is more than {_TIMES:g} times what the mean's columns can be")
 
 
 def _check_shapes(

@@ -13,7 +13,11 @@ from npvi.components import nested as nested_module
 from npvi.components import parts as parts_module
 from npvi.components.spline import Spline
 from npvi.graph import build_graph
+from npvi.inference import AllOfParts, Data
+from npvi.inference.families.base import Start
+from npvi.inference.newton import Problem
 from npvi.kernels import Matern12, Matern32, Subset
+from npvi.likelihoods import Gaussian
 from npvi.priors import NNGP
 from tests.support.oracle import dense_triangular
 
@@ -494,3 +498,40 @@ def test_rows_that_see_numbers(weight, many):
     np.testing.assert_allclose(rows.times(z), A @ z, atol=1e-14)
     np.testing.assert_allclose(rows.transpose_times(x), A.T @ x, atol=1e-14)
     np.testing.assert_allclose(rows.transpose_times(x[:, 0]), A.T @ x[:, 0], atol=1e-14)
+
+
+def test_a_factor_that_breaks_down_gives_way_to_a_wider_one():
+    """A graph for other ranges, strong data, next to no nugget: where the first factor breaks down, it is far off."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(size=(700, 2)), rng.integers(4, size=700)])
+    graph = build_graph(X / [0.5, 0.5, 2.0], 20)
+    kernel = Matern32([0.47, 16.9, 2.27], 0.14)
+    part = Process(NNGP(kernel, 1.4e-7, X[graph.order], graph))
+    w = np.full(700, 1300.0)
+    exact = part.precision_matrix() + np.diag(w)
+
+    def largest(factor):
+        white = factor.half(factor.half(exact).T)
+        return np.linalg.eigvalsh(0.5 * (white + white.T)).max()
+
+    first, found = part.prior.factor(w, "zero-fill"), part.factor(w)
+    assert len(first.breakdowns)
+    assert found.route == "zero-fill on a wider pattern"
+    assert largest(first) > 100.0 * largest(found)
+
+
+def test_a_start_with_sites_that_lead_nowhere_is_one_for_rows(monkeypatch):
+    """Numbers of parts are not the predictor's: there are more of them than rows."""
+    oracle = Oracle(("space", "observers", "sites", "space_time"))
+    parts = oracle.made(dense=10**6)
+    assert parts.size > ROWS
+    data = Data(Gaussian(0.5), np.random.default_rng(0).standard_normal(ROWS))
+    problem = Problem(AllOfParts(parts), data, parts, (1e-6, 1e-6))
+    state = problem.initial(Start(np.zeros(parts.size), np.ones(ROWS), np.full(ROWS, 2.0)))
+    monkeypatch.setattr(problem, "_newton", lambda state: None)
+    for name in ("_improve_mean", "_improve_covariance"):
+        monkeypatch.setattr(problem, name, lambda state: state)
+    better = problem.improve(state)
+    assert problem.complete(better)
+    exact = oracle.A @ np.linalg.solve(oracle.P + 2.0 * oracle.A.T @ oracle.A, 2.0 * oracle.A.T @ data.y)
+    np.testing.assert_allclose(better.predictor, exact, rtol=0, atol=1e-6)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.components.process import Process, ProcessPrecision
+from npvi.components.process import Process, ProcessPrecision, usable
 from npvi.graph import Graph, NeighborIndex, build_graph
 from npvi.kernels import Kernel, Linear, Matern12, Subset, evaluate
 from npvi.linalg import Triangular
@@ -94,9 +94,8 @@ class Nested:
     def factor(self, site_precision: Vector) -> NestedFactor | None:
         """Of Λ for site precisions w ≥ 0 of rows; None where there is none."""
         found = ProcessPrecision(self.of_sum, self.fine.rows.information(site_precision))
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self._given_sum is None or found.factor() is None:
-                return None
+        if self._given_sum is None or usable(found) is None:
+            return None
         return NestedFactor(self, self._given_sum, found)
 
     @cached_property

@@ -101,11 +101,9 @@ class Process:
         return self.prior.draw(rng, n)
 
     def factor(self, site_precision: Vector) -> ProcessPrecision | None:
-        """Of P + AᵀWA, by the first of the prior's routes that makes one that can be used; None where w < 0 leaves
-        none."""
-        found = ProcessPrecision(self.prior, self.rows.information(site_precision))
-        with np.errstate(over="ignore", invalid="ignore"):  # w < 0
-            return None if found.factor() is None else found
+        """Of P + AᵀWA, by the first of the prior's routes that makes one that can be used, if possible without
+        breakdowns; None where w < 0 leaves none."""
+        return usable(ProcessPrecision(self.prior, self.rows.information(site_precision)))
 
     def gradient(
         self, functions: Columns, factor: ProcessPrecision | None = None, rng: np.random.Generator | None = None
@@ -150,6 +148,17 @@ class Process:
     def precision_matrix(self) -> NDArray[np.float64]:
         """P, dense."""
         return self.prior.block(np.arange(self.size))
+
+
+def usable(found: ProcessPrecision) -> ProcessPrecision | None:
+    """A precision with a factor to stay with: where the first one breaks down, which leaves it far off in some
+    direction, the next one that derivatives are known of. None where w < 0 leaves no factor."""
+    with np.errstate(over="ignore", invalid="ignore"):  # w < 0
+        factor = found.factor()
+        if factor is not None and len(factor.breakdowns) and "classical" not in found.prior.routes[:2]:
+            found.fall_back()
+            factor = found.factor()
+    return None if factor is None else found
 
 
 @dataclass

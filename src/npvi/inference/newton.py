@@ -246,7 +246,7 @@ class Problem:
         state = self._improve_mean(state)
         state = self._improve_covariance(state) if self.thorough else state
         # from a start with sites of its own there may be no way on
-        return state if self.complete(state) else self.initial(Start(state.mean, state.covariance.variance))
+        return state if self.complete(state) else self.initial(Start(state.predictor, state.covariance.variance))
 
     def _dense(self, state: State) -> State | None:
         """Newton's step for all means and variances, of few points; None where it doesn't raise the bound."""

@@ -315,3 +315,14 @@ def test_the_evidence_of_a_surface_is_that_of_a_gaussian_process(scale):
     seen = np.concatenate([depth - np.sqrt(2.0), np.sinh(x) / depth])
     expected = -0.5 * seen @ np.linalg.solve(covariance, seen) - 0.5 * np.linalg.slogdet(covariance)[1]
     assert surface.evidence == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("rows", [300, 600])
+def test_the_bound_says_how_well_its_determinant_is_known(rows):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(rows, 2))
+    data = Data(npvi.likelihoods.Poisson(), rng.poisson(2.0, rows).astype(float))
+    graph = build_graph(X, 20)
+    objective = Learner({}, lambda X: graph).objective(Table(X, data, np.ones((rows, 1))), graph, None, careful=True)
+    objective(Model(npvi.kernels.Matern52(0.3, 1.0), 1e-3, npvi.likelihoods.Poisson()))
+    assert (objective.error > 0.0) == (rows > 400)

@@ -40,7 +40,7 @@ _ROUNDS, _FORESEEN = 5, 0.3
 _MOST, _MOST_LOST = 75, 150
 #: nats by which the bound's peak is above what was seen, and below it those from which on a point counts as so far
 _ABOVE, _FAR = 1.0, 50.0
-#: errors, in nats, of the bound as a climb evaluates it and as it is here
+#: errors, in nats, of the bound as a climb evaluates it and as it is here, where its determinant is exact
 _ROUGH, _FINE = 0.3, 0.02
 #: information about a direction below which it counts as this little: a standard deviation of 2.6 logarithms
 _LEAST = 0.15
@@ -165,7 +165,8 @@ def integrate(
             objective.start = start  # type: ignore[attr-defined]
         try:
             value, gradient = objective(model.at(space.named(z)))
-            found = Evaluation(z, float(value), space.pull_back(z, gradient) - space.prior_slopes(z), _FINE)
+            error = float(np.hypot(_FINE, getattr(objective, "error", 0.0)))
+            found = Evaluation(z, float(value), space.pull_back(z, gradient) - space.prior_slopes(z), error)
         except (NotPositiveDefiniteError, FloatingPointError, np.linalg.LinAlgError):
             found = Evaluation(z, -np.inf, np.zeros(d))
         known.append(found if found.known else Evaluation(z, -np.inf, np.zeros(d)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,15 @@ def _unknown(job: Job, tables: Source) -> Source:
     return Source(parts, tables.inputs, tables.target, tables.extras)
 
 
+def _once(task: Callable[..., None], folder: str, *call: Any) -> None:
+    """Run a task unless its file, the last of `call`, is there: by a worker that goes on when its client is gone."""
+    *about, name = call
+    store = job_at(folder).store
+    with store.working(name):
+        if not store.has(name):
+            task(folder, *about)
+
+
 class _Stages:
     """Tasks of a store, and who runs them."""
 
@@ -214,7 +224,8 @@ class _Stages:
             return int(rows) if np.ndim(rows) == 0 else int(rows[call[0]])
 
         watch = Watch(stage, [size(call) for call in left], len(calls) - len(left))
-        self.runner.run(stage, task, [(folder, *call) for call in left], lambda call: watch.done(size(call[1:])))
+        named = [(folder, *call, file(*call)) for call in left]
+        self.runner.run(stage, partial(_once, task), named, lambda call: watch.done(size(call[1:-1])))
 
     def parts(self, stage: str, task: Callable[..., None], file: Callable) -> None:
         """One for each part of the tables."""

@@ -116,7 +116,7 @@ class OnDask:
                 with _asking():
                     while waiting and len(running) < _AHEAD * self.width:
                         call = waiting.pop()
-                        number = "-".join(str(part) for part in call[1:])
+                        number = "-".join(str(part) for part in call[1:-1])
                         key = f"{name}-{number}-{os.urandom(4).hex()}"
                         running[self.client.submit(_alone, task, call, key=key, pure=False, retries=_RETRIES)] = call
                     ended = self._ended(list(running))

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +211,22 @@ class Store:
         shutil.rmtree(self.folder / name, ignore_errors=True)
         self.path(name).unlink(missing_ok=True)
         (self.folder / f"{name}{VECTORS}").unlink(missing_ok=True)
+
+    @contextmanager
+    def working(self, name: str) -> Iterator[None]:
+        """Nobody else makes a file of the same tile meanwhile; the next waits. Of parts, others may."""
+        folder = self.path(name).parent
+        if fcntl is None or folder.parent.name != "tiles":
+            yield
+            return
+        _make(folder)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -1,4 +1,7 @@
-"""Points in compact patches, each with a halo: small systems that stand for the large one."""
+"""Points in compact patches, each with a halo: small systems that stand for the large one.
+
+They aren't tiles of `npvi.graph.tiles`: batches on a device ask for patches of one size, all halos included.
+"""
 
 from __future__ import annotations
 

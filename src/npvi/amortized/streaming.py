@@ -3,6 +3,9 @@
 Rows are first sorted into tiles on disk, with one pass to see where they lie and one to put them there. A tile and the
 rows around it are then a data set of their own, whose order every row carries with it: a random number, so that two
 tiles agree about who comes before whom.
+
+These boxes aren't yet those of `npvi.graph.tiles`, because rows stand in the order of their random numbers here, not in
+the nested one that tiles and halos follow from there.
 """
 
 from __future__ import annotations

@@ -175,7 +175,8 @@ class Graph:
         return {}
 
     def parts(self, depth: int) -> Parts:
-        """Points by part, 2^depth leaves, found on first use."""
+        """Points by part, 2^depth leaves, found on first use: for threads. They aren't tiles, since who depends on whom
+        decides, and a part sees no others around it."""
         if depth not in self._parts:
             part = np.empty(self.n_points, np.int16)  # short numbers are sorted in linear time
             part[self.spatial] = (1 << depth) + ((np.arange(self.n_points) << depth) // self.n_points)

@@ -1,6 +1,6 @@
 """The rows that are learned from: all of a fit's, or compact parts of them.
 
-The parts aren't tiles of `npvi.graph.tiles`: they are of rows in memory, of very different sizes on purpose, and have no
+The parts aren't tiles of `npvi.graph.tiles`: they are of rows in memory, of very different sizes on purpose, without
 halos.
 """
 

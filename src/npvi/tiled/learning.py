@@ -30,9 +30,9 @@ __all__ = ["begin", "climbed", "slopes"]
 
 Vector = NDArray[np.float64]
 
-#: evaluations by all tiles, at most; nats that a step must promise for another one, and nats up to which the last step
-#: is taken without
-_EVALUATIONS, _ENOUGH, _UNSEEN = 3, 0.2, 3.0
+#: evaluations by all tiles, at most, and nats that a step must promise to be looked at: one that promises less is taken
+#: unseen, by a curvature that is known well it misses little of them
+_EVALUATIONS, _UNSEEN = 3, 2.0
 #: tiles that tell how the bound bends, and how far apart differences are taken
 _BENT, _APART = 8, 0.1
 _GOLDEN = 0.6180339887498949
@@ -97,7 +97,7 @@ def climbed(stages: _Stages, space: SearchSpace) -> Settled:
     while evaluations < _EVALUATIONS:
         step = newton_step(curvature, gradient, z, low, high)
         promised = 0.5 * float(step @ gradient)
-        if promised < _ENOUGH:
+        if promised < _UNSEEN:
             break
         number, there = f"{evaluations:02d}", np.clip(z + step, low, high)
         _evaluated(stages, space, there, number, all_, here)

@@ -37,6 +37,7 @@ def test_the_readme_is_short():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # inside of GPyTorch
+@pytest.mark.filterwarnings("ignore:Port 8787 is already in use")  # where another cluster of Dask is running
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_block_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -63,10 +63,8 @@ def show_kills(kills: int) -> None:
         for what, one in (("fit", fit), ("update", update)):
             one(folder, calm)
             wanted, names = _content(Path(calm)), _files_of(one, folder, calm, what)
-            with LocalCluster(
-                n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="2GB", silence_logs=50
-            ) as cluster:
-                counts = _killed(cluster, what, folder, f"{folder}/store", kills, names, rng)
+            with LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as cluster:
+                counts = _killed(cluster.scheduler_address, what, folder, f"{folder}/store", kills, names, rng)
             same = _content(Path(f"{folder}/store")) == wanted
             rows.append((what, len(wanted), counts["client"], counts["worker"], counts["twice"], str(same)))
     header = ("run", "files in the end", "clients killed", "workers killed", "files made twice", "the same bits")
@@ -109,11 +107,12 @@ def _content(store: Path) -> dict[str, bytes]:
 
 
 def _killed(
-    cluster: Any, what: str, folder: str, store: str, kills: int, files: int, rng: random.Random
+    address: str, what: str, folder: str, store: str, kills: int, files: int, rng: random.Random
 ) -> dict[str, int]:
     """Run again and again, until nobody is killed any more; how often who was, and which files were made twice."""
     counts, done, twice = {"client": 0, "worker": 0}, _Files(Path(store)), 0
-    code = _RUN.format(address=cluster.scheduler_address, what=what, folder=folder, store=store)
+    workers = [_worker(address), _worker(address)]
+    code = _RUN.format(address=address, what=what, folder=folder, store=store)
     run = None
     for _ in range(kills):
         if run is None or run.poll() is not None:
@@ -128,16 +127,25 @@ def _killed(
             run.communicate()
             run = None
         else:
-            pids = [nanny.process.pid for nanny in cluster.workers.values() if nanny.process and nanny.process.pid]
-            if not pids:
-                continue
-            os.kill(rng.choice(pids), signal.SIGKILL)
+            k = rng.randrange(2)
+            workers[k].kill()
+            workers[k].wait()
+            workers[k] = _worker(address)
         counts[who] += 1
     if run is None:
         run = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
     twice += done.wait(run, 10**9)
     assert run.wait() == 0, run.communicate()[1].decode()
+    for worker in workers:
+        worker.kill()
+        worker.wait()
     return {**counts, "twice": twice}
+
+
+def _worker(address: str) -> subprocess.Popen:
+    """One with one thread, which nobody looks after."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address]
+    return subprocess.Popen([*command, "--nthreads", "1", "--no-nanny", "--no-dashboard"], stderr=subprocess.DEVNULL)
 
 
 class _Files:

@@ -113,3 +113,34 @@ def test_where_a_tile_has_no_answer_what_some_rows_said_stays(small, tmp_path, m
     assert info["climbed"]
     assert "sample" not in info
     assert model.certificate_["certified"]
+
+
+def test_gaussian_noise_is_partly_nugget(small, tmp_path):
+    table = survey(3000, seed=4)
+    rng = np.random.default_rng(4)
+    table["count"] = np.sin(9.0 * table["lon"]) + np.cos(8.0 * table["lat"]) + 0.3 * rng.standard_normal(len(table))
+    model = tiled(tmp_path / "store", likelihood="gaussian", **LEARNED)
+    model.fit(write(table, tmp_path / "files"), target="count", inputs=["lon", "lat"])
+    noise = model.likelihood_.variance + model.nugget_
+    assert noise == pytest.approx(0.09, rel=0.1)
+    assert 0.0 < model.nugget_ < 0.01 * noise
+    # tiles that are held together by next to no nugget don't agree
+    assert model.certificate_["certified"]
+    memory = npvi.GPRegressor(
+        model.likelihood_, model.kernel_, model.nugget_, learn=False, order="nested", n_neighbors=10
+    ).fit(table[["lon", "lat"]], table["count"])
+    places = table[["lon", "lat"]].iloc[::10]
+    a, b = (m.predict_dist(places) for m in (model, memory))
+    off = (a.latent_mean - b.latent_mean) / np.sqrt(b.latent_var)
+    assert np.sqrt(np.mean(off**2)) < 0.02
+    assert np.abs(off).max() < 0.1
+
+
+def test_a_step_that_finds_no_way_is_no_agreement(tmp_path):
+    table = survey(3000, seed=5)
+    likelihood = npvi.likelihoods.Gaussian(0.25)
+    table["count"] = np.log1p(table["count"])
+    model = tiled(tmp_path / "store", likelihood=likelihood, nugget=1e-8, tile_rows=200)
+    with pytest.warns(UserWarning, match="larger tiles"):
+        model.fit(write(table, tmp_path / "files"), target="count", inputs=INPUTS)
+    assert not model.certificate_["certified"]

@@ -571,9 +571,9 @@ def _finish(stages: _Stages) -> None:
     if not ended["certified"]:
         last = ended["history"][-1]
         warn(
-            f"after {ended['step']} rounds tiles don't quite agree: the last step moved means by "
+            f"after {ended['step']} rounds tiles don't quite agree: the last step would move means by "
             f"{last.get('step', np.nan):.2g} standard deviations (root mean square; at most "
-            f"{last.get('farthest', np.nan):.2g}). Raise rounds or halo"
+            f"{last.get('farthest', np.nan):.2g}). Raise rounds, halo or nugget, or take larger tiles"
         )
     about = {
         "npvi": _version(),

@@ -303,7 +303,8 @@ def move(folder: str, tile: int, step: int) -> None:
     stepped = found["product"] - share * state["stepped"]
     before = found["q"] - share * state["before"]
     mean = job.own(tile, f"mean-{step - 1:02d}")[:, 0] + length * moved
-    far = length * moved / np.sqrt(job.own(tile, "variance")[:, 0])
+    # a step is short, too, where the way is barred: what tiles would do counts
+    far = max(abs(length), 1.0) * moved / np.sqrt(job.own(tile, "variance")[:, 0])
     sums = {"moved": float(far @ far), "farthest": float(np.abs(far).max())}
     pull = state["pull"] + length * stepped
     _keep_state(domain, step, mean, sums, pull=pull, step=moved, stepped=stepped, before=before)

@@ -30,7 +30,7 @@ from npvi.estimators import GPRegressor, NamedParts
 from npvi.graph import build_graph
 from npvi.inference import Data
 from npvi.kernels import Kernel
-from npvi.learning import Learner, SearchSpace, Table, unwrapped
+from npvi.learning import Learner, SearchSpace, Table, can_collapse, unwrapped
 from npvi.likelihoods import Likelihood, Softmax, as_likelihood
 from npvi.model import Fitted, Spec, coordinate_columns, latent_at
 from npvi.parameters import Parameter, Parametrised
@@ -58,6 +58,8 @@ _AROUND, _TILE = 1.6, (2_000, 250_000)
 _UNPAUSED = 0.75
 #: rows that tell the scales of covariates where nothing is learned
 _AS_GIVEN = 2**14
+#: of Gaussian noise, what counts as nugget where nobody says what that is
+_OF_NOISE = 1e-3
 _UNITS = ("", "K", "M", "G", "T")
 #: settings that a model in memory has, too
 _OF_MODEL = ("likelihood", "kernel", "nugget", "mean", "learn", "coords", "coefficient_scale", "hyperprior")
@@ -499,7 +501,9 @@ class TiledRegressor(NamedParts, BaseEstimator):
         X, y, row = source.split(rows)
         model = self._as_one(min(int(self.n_neighbors), max(1, len(rows) - 1)))
         model.fit(pd.DataFrame(X, columns=list(source.inputs)), y, **row)
-        return Settled.of(model.fitted_, int(self.n_neighbors))
+        settled = Settled.of(model.fitted_, int(self.n_neighbors))
+        one = self.nugget is None and can_collapse(model.fitted_.data)  # of nugget and noise
+        return settled.sharing(_OF_NOISE) if one else settled
 
     def _space(self, rows: NDArray[np.float64], plan: Mapping[str, Any], settled: Settled) -> SearchSpace:
         """What may be learned of a model, by the rows that it was learned from."""

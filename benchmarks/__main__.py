@@ -56,6 +56,7 @@ _BATTERIES = (
     "components",
     "nested",
     "tiles",
+    "tiles_killed",
     "term_means",
 )
 #: by name only too, since networks take long to train, a peer long to fit, or a GPU is needed

@@ -29,7 +29,7 @@ from npvi.amortized.recognizer import RECOGNIZER
 from npvi.io.archive import MODEL
 from npvi.runtime.archive import Kind, read_archive
 from npvi.runtime.checkpoints import CHECKPOINT
-from npvi.tiled.store import MANIFEST, Store, StoreError
+from npvi.tiled.store import MANIFEST, VECTORS, Store, StoreError
 
 __all__ = ["SECONDS", "SHARES", "case", "count"]
 
@@ -101,6 +101,12 @@ def _write_tiles(folder: Path, rng: np.random.Generator, damaged: bool) -> str:
     if path.suffix == ".json":
         about, _, said = model_files.mutated(store.read_json(path.name), {"none": np.zeros(1)}, rng)
         store.write_json(path.name, about)
+    elif path.suffix == VECTORS:  # numbers alone, for updates
+        values = np.fromfile(path, np.float64)
+        place, value = int(rng.integers(len(values))), float(rng.choice([np.nan, np.inf, -1e300, 0.0]))
+        values[place] = value
+        values.tofile(path)
+        said = f"number {place} is {value:g}"
     else:
         archive = str(name.with_suffix(""))
         about, arrays, said = model_files.mutated(*store.read_all(archive), rng)

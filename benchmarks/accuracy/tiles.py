@@ -6,7 +6,6 @@ python -m benchmarks tiles --rows 60000 --tiles 27 --length-scale 0.5 --share 0.
 python -m benchmarks tiles --rows 300000 1000000 --tile-rows 50000                   # by themselves: what a row costs
 python -m benchmarks tiles --rows 1000000 --tiles 64 --learn                          # what is learned, beside memory
 python -m benchmarks tiles --rows 200000 --tiles 64 --update 0.02                     # more rows in one of 64 tiles
-python -m benchmarks tiles --kills 20                                                # of clients and workers
 python -m benchmarks tiles --rows 10000000 --tile-rows 125000 --learn
 python -m benchmarks tiles --rows 10000000 --tile-rows 125000 --learn --workers 2 --memory 2GB   # of Dask
 """
@@ -26,7 +25,6 @@ import numpy as np
 import pandas as pd
 
 import npvi
-from benchmarks.accuracy import tiles_killed as kills
 from benchmarks.common import show
 from benchmarks.fields import on_grid
 
@@ -45,16 +43,12 @@ def main() -> None:
     parser.add_argument("--length-scale", type=float, default=0.1)
     parser.add_argument("--share", type=float, default=1.0, help="of what there is to count, how much is seen")
     parser.add_argument("--update", type=float, help="new rows in one tile, for each that is there")
-    parser.add_argument("--kills", type=int, help="a fit on Dask whose client or workers are killed so often")
     parser.add_argument("--learn", action="store_true", help="the numbers, too, by tiles of --tile-rows")
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--workers", type=int, help="of a cluster of Dask, with --memory each; none by default")
     parser.add_argument("--picture", type=Path, help="where to draw the last of them")
     options = parser.parse_args()
-    if options.kills is not None:
-        kills.show_kills(options.kills)
-        return
     _compiled()
     if options.update is not None:
         _update(options)

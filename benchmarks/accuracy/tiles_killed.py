@@ -1,10 +1,11 @@
 """Fits in tiles on two workers of Dask, with clients and workers killed at random moments: is the result the same?
 
-python -m benchmarks tiles --kills 20
+python -m benchmarks tiles_killed --kills 20
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import re
@@ -50,6 +51,12 @@ def fit(folder: str, store: str, client: Any = None) -> None:
 def update(folder: str, store: str, client: Any = None) -> None:
     """With the others."""
     npvi.load(store).set_params(client=client, n_jobs=1).update(f"{folder}/more.parquet")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks tiles_killed")
+    parser.add_argument("--kills", type=int, default=20, help="how often a client or a worker is killed")
+    show_kills(parser.parse_args().kills)
 
 
 def show_kills(kills: int) -> None:
@@ -176,3 +183,7 @@ class _Files:
     def _paths(self) -> Iterator[Path]:
         for folder, _, names in os.walk(self.store):
             yield from (Path(folder) / name for name in names if name.endswith((".npvi", ".f64", ".rows")))
+
+
+if __name__ == "__main__":
+    main()

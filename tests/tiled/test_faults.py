@@ -15,6 +15,7 @@ import pytest
 
 import npvi
 from npvi.tiled import StoreError
+from npvi.tiled.running import Loop
 from npvi.tiled.source import SourceError
 from npvi.tiled.store import Store
 from tests.tiled.conftest import FIT, tiled, write
@@ -252,6 +253,25 @@ def test_a_full_disk_is_said(files, tmp_path, monkeypatch):
         tiled(tmp_path / "store").fit(files, **FIT)
     monkeypatch.undo()
     assert tiled(tmp_path / "store").fit(files, **FIT).certificate_["certified"]
+
+
+@pytest.mark.parametrize("stage", ["gather", "order", "fit", "link", "multiply", "check", "solve", "move", "complete"])
+def test_stopped_in_any_stage_a_fit_goes_on(stage, model, files, tmp_path, monkeypatch):
+    run, left = Loop.run, [1]
+
+    def stopping(self, name, task, calls, done):
+        for number, call in enumerate(calls):
+            if name == stage and number == 2 and left and left.pop():
+                raise KeyboardInterrupt
+            run(self, name, task, [call], done)
+
+    monkeypatch.setattr(Loop, "run", stopping)
+    again = tiled(tmp_path / "store")
+    with pytest.raises(KeyboardInterrupt):
+        again.fit(files, **FIT)
+    again.fit(files, **FIT)
+    assert again.elbo_ == model.elbo_
+    assert content(tmp_path / "store") == content(model.store)
 
 
 def test_a_run_that_was_stopped_while_it_tidied_up_is_tidied_up_after(copied, model, files):

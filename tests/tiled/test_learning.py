@@ -108,7 +108,8 @@ def test_where_a_tile_has_no_answer_what_some_rows_said_stays(small, tmp_path, m
     likelihood = npvi.likelihoods.Gaussian(0.5)
     table["count"] = np.log1p(table["count"])
     model = tiled(tmp_path / "store", likelihood=likelihood, **LEARNED)
-    model.fit(write(table, tmp_path / "files"), target="count", inputs=INPUTS)
+    with pytest.warns(UserWarning, match="stay as they are"):
+        model.fit(write(table, tmp_path / "files"), target="count", inputs=INPUTS)
     info = settled(model)["info"]
     assert info["climbed"]
     assert "sample" not in info
@@ -144,3 +145,28 @@ def test_a_step_that_finds_no_way_is_no_agreement(tmp_path):
     with pytest.warns(UserWarning, match="larger tiles"):
         model.fit(write(table, tmp_path / "files"), target="count", inputs=INPUTS)
     assert not model.certificate_["certified"]
+
+
+def test_a_learned_store_is_mended(small, tmp_path):
+    files = write(survey(3000, seed=2), tmp_path / "files")
+    model = tiled(tmp_path / "store", **LEARNED).fit(files, **FIT)
+    before = model.elbo_
+    next((tmp_path / "store" / "tiles").glob("*/posterior.npvi")).unlink()
+    (tmp_path / "store" / "manifest.json").unlink()
+    again = tiled(tmp_path / "store", **LEARNED).fit(files, **FIT)
+    assert again.elbo_ == pytest.approx(before, abs=1e-2)
+
+
+def test_a_tile_without_an_answer_says_nothing_of_several_length_scales(small, tmp_path, monkeypatch):
+    def lost(self, model):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(learning.BoundObjective, "__call__", lost)
+    likelihood = npvi.likelihoods.Gaussian(0.5)
+    table = survey(3000, seed=2)
+    table["count"] = np.log1p(table["count"])
+    settings = {**LEARNED, "kernel": npvi.kernels.Matern([0.2, 0.3], smoothness=1.5)}
+    model = tiled(tmp_path / "store", likelihood=likelihood, **settings)
+    with pytest.warns(UserWarning, match="stay as they are"):
+        model.fit(write(table, tmp_path / "files"), target="count", inputs=INPUTS)
+    assert settled(model)["info"]["climbed"]

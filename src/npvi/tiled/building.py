@@ -91,6 +91,10 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, space: Space, runner:
             job = job_at(str(store.folder.absolute()))
             _clean(job)  # where the last run was stopped just then
             return
+        _forget_updates(store)
+        if not store.has("rounds/ended"):  # what tiles have is of rounds that are gone
+            for path in store.folder.glob("tiles/*/posterior.npvi"):
+                path.unlink()
         job = job_at(str(store.folder.absolute()))
         stages = _Stages(job, runner)
         if not store.has_json(SETTLED):
@@ -106,6 +110,18 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, space: Space, runner:
         stages.again()
         _fit(stages)
         _finish(stages)
+
+
+def _forget_updates(store: Store) -> None:
+    """Remove what updates have left of a model that isn't there any more."""
+    gone = sorted(store.folder.glob("update-*"))
+    for folder in gone:
+        shutil.rmtree(folder)
+    if gone:
+        warn(
+            f"{store.folder} is made anew from the tables of its fit, without the rows that {len(gone)} "
+            f"update{'s' if len(gone) > 1 else ''} had added: update it again with theirs"
+        )
 
 
 def _asks_all_rows(plan: Mapping[str, Any]) -> bool:
@@ -195,7 +211,7 @@ def _unknown(job: Job, tables: Source) -> Source:
                 f"{part.path} has changed since the model took its rows. Give new rows in a file of their own, or fit "
                 "all tables into another folder"
             )
-    parts = tuple(part for part in tables.parts if part.path not in known)
+    parts = tuple(part for part in tables.parts if part.rows and part.path not in known)
     return Source(parts, tables.inputs, tables.target, tables.extras)
 
 
@@ -355,8 +371,10 @@ def _fit(stages: _Stages) -> None:
         rows = np.array([one[-1, 2] if len(one) else 0 for one in lent], np.int64)[of]
         store.write(job.file("lenders"), of=of, to=to, start=start, stop=stop, rows=rows)
     stages.run("thin out", thin_sample, [()], lambda: job.file("thin"), int(job.layout["thin"].sum()))
-    stages.tiles("link", fitting.link, "links")
-    if not store.has(job.file("rounds/ended")):
+    ended = store.has(job.file("rounds/ended"))
+    if job.update or not ended:  # tiles of a fit that are complete have nothing to link any more
+        stages.tiles("link", fitting.link, "links")
+    if not ended:
         _rounds(stages)
 
 
@@ -498,7 +516,7 @@ def _widen(stages: _Stages) -> None:
         store.write(job.file("active"), tiles=np.flatnonzero(_around(job, job.changed)))
     elif store.has(job.file("wider")):
         for t in stages.active:
-            for path in (store.folder / job.tile(t, "fit")).parent.iterdir():
+            for path in (store.folder / job.tile(t, "fit")).parent.glob("*"):  # there may be none yet
                 if path.stem not in _ALONE:
                     path.unlink()
         for name in ("rounds", "lenders", "thin"):
@@ -573,7 +591,9 @@ def _finish(stages: _Stages) -> None:
         warn(
             f"after {ended['step']} rounds tiles don't quite agree: the last step would move means by "
             f"{last.get('step', np.nan):.2g} standard deviations (root mean square; at most "
-            f"{last.get('farthest', np.nan):.2g}). Raise rounds, halo or nugget, or take larger tiles"
+            f"{last.get('farthest', np.nan):.2g}). "
+            + ("Fit all tables into another folder, with " if job.update else "Take another folder and ")
+            + "more rounds, a larger halo or nugget, or larger tiles"
         )
     about = {
         "npvi": _version(),

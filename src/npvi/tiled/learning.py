@@ -19,9 +19,11 @@ from npvi.learning import BoundObjective, SearchSpace, newton_step, secant
 from npvi.linalg import Noise
 from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime import progress
+from npvi.runtime.warn import warn
 from npvi.tiled.domain import build, keep, open_domain
 from npvi.tiled.job import Job, job_at
 from npvi.tiled.settled import Settled
+from npvi.tiled.store import VECTORS
 
 if TYPE_CHECKING:
     from npvi.tiled.building import _Stages
@@ -39,9 +41,12 @@ _GOLDEN = 0.6180339887498949
 
 
 def begin(job: Job, tile: int) -> Start | None:
-    """Where the fit of a tile may begin: with the best q that the climb has found there."""
+    """Where the fit of a tile may begin: with the best q that the climb has found there. An update has none, nor has a
+    finished store that is mended."""
     number = job.settled.info.get("begin")
-    return None if number is None or job.update else _start(job, tile, number)
+    if number is None or job.update or not job.store.has(job.tile(tile, f"q-{number}{VECTORS}")):
+        return None
+    return _start(job, tile, number)
 
 
 def _start(job: Job, tile: int, number: str) -> Start:
@@ -92,6 +97,7 @@ def climbed(stages: _Stages, space: SearchSpace) -> Settled:
     here = _evaluated(stages, space, z, "00", all_, None)
     gradient = space.pull_back(z, _added(job, "00", all_))
     if not np.isfinite(gradient).all():  # nobody knows better than the sample
+        warn("some tiles have no posterior at what a sample of the rows says of the numbers, which stay as they are")
         return job.settled.at(job.settled.model, {"climbed": True})
     curvature, evaluations = _curvature(stages, space, z, all_), 1
     while evaluations < _EVALUATIONS:
@@ -113,6 +119,8 @@ def climbed(stages: _Stages, space: SearchSpace) -> Settled:
     promised = 0.5 * float(step @ gradient)
     if promised < _UNSEEN:
         z = np.clip(z + step, low, high)
+    else:
+        warn(f"after {evaluations} evaluations by all rows numbers could be better by some {promised:.1f} nats")
     errors = np.abs(space.slopes(z)) * np.sqrt(np.maximum(np.diag(curvature), 0.0))
     labels = [c.name if c.entry is None else f"{c.name}[{c.entry}]" for c in space.coordinates]
     info = {
@@ -120,6 +128,7 @@ def climbed(stages: _Stages, space: SearchSpace) -> Settled:
         "sample": job.settled.info["rows"],
         "evaluations": evaluations,
         "promised": promised,
+        "at_bound": space.at_bound(z),
         "standard_errors": dict(zip(labels, errors.tolist())),
         "begin": here,
         "climbed": True,
@@ -149,8 +158,10 @@ def _added(job: Job, number: str, tiles: Sequence[int]) -> dict[str, Any]:
     """What tiles say of an evaluation, summed in their order."""
     said = [job.store.about(job.tile(tile, f"slopes-{number}")) for tile in tiles]
     return {
-        name: np.nan if any("lost" in one for one in said) else np.sum([one[name] for one in said], axis=0)
-        for name in job.settled.model.named()
+        name: np.full(np.shape(value), np.nan)
+        if any("lost" in one for one in said)
+        else np.sum([one[name] for one in said], axis=0)
+        for name, value in job.settled.model.named().items()
     }
 
 

@@ -192,17 +192,18 @@ class Store:
         files = content.get("files")
         if not isinstance(files, dict) or not all(type(size) is int for size in files.values()):
             raise StoreError(f"{self.folder / MANIFEST} can't be used: its files must have sizes")
+        then = ". Then update it again with the tables of its updates" if content.get("updates") else ""
         for name, size in files.items():
             path = self.path(name)
             if not path.exists():
                 raise StoreError(
                     f"{path} is missing: a part of the store was removed. Remove {self.folder / MANIFEST} and fit "
-                    "again into the same folder, which makes only what is missing"
+                    f"again into the same folder, which makes only what is missing{then}"
                 )
             if path.stat().st_size != size:
                 raise StoreError(
                     f"{path} has {path.stat().st_size:,} of {size:,} bytes: it was cut off or altered. Remove it and "
-                    f"{self.folder / MANIFEST}, and fit again into the same folder: the rest is kept"
+                    f"{self.folder / MANIFEST}, and fit again into the same folder: the rest is kept{then}"
                 )
         return content
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -32,3 +34,20 @@ def test_chunks_inside_of_chunks_come_to_an_end(work, answer):
     # in a process of its own, which can be ended
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.map_async(work, [0]).get(timeout=60) == [answer]
+
+
+_LATER = """
+from threadpoolctl import threadpool_info, threadpool_limits
+from npvi.runtime.parallel import threads
+with threads(1):
+    pass
+import scipy.linalg
+threadpool_limits(2, "blas")
+with threads(1):
+    print({library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})
+"""
+
+
+def test_linear_algebra_has_one_thread_though_it_is_loaded_later():
+    run = subprocess.run([sys.executable, "-c", _LATER], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout == "{1}\n"

@@ -301,14 +301,8 @@ def test_killed_at_random_moments_an_update_goes_on(store, new, base, updated, m
             now = content(store)
             assert {name: now[name] for name in before} == before
         npvi.load(store).predict([[0.1, 0.1, 0.0]], exposure=1.0)
-    again = npvi.load(store).set_params(n_jobs=1, client=None).update(new[1])
-    assert content(store).keys() == content(updated.store).keys()
-    assert again.about_["rows"] == updated.about_["rows"]
-    # not always to the last bit: after some kills two tiles end a little elsewhere, within what the certificate says
-    places = np.random.default_rng(1).random((300, 3))
-    a, b = (m.predict_dist(places, exposure=1.0) for m in (again, updated))
-    assert np.abs(a.latent_mean - b.latent_mean).max() < 0.05 * np.sqrt(b.latent_var).min()
-    assert np.allclose(a.latent_var, b.latent_var, rtol=0.02)
+    npvi.load(store).set_params(n_jobs=1, client=None).update(new[1])
+    assert content(store) == content(updated.store)
 
 
 def test_tiles_that_move_bring_in_those_around_them(new, store, monkeypatch):

@@ -55,6 +55,9 @@ def threads(n_jobs: int | None) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _blas() -> ThreadpoolController:
+    """Of libraries that are there already: NumPy and SciPy bring one each."""
+    import scipy.linalg  # noqa: F401
+
     return ThreadpoolController()
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from npvi.graph import Cube, Tiling, point_keys
 from npvi.learning import SearchSpace
 from npvi.runtime import progress
+from npvi.runtime.parallel import threads
 from npvi.runtime.warn import warn
 from npvi.tiled import fitting, partition
 from npvi.tiled.coarse import step_of_all, thin_sample
@@ -85,7 +86,7 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, space: Space, runner:
     runner : of the tasks.
     """
     store = job.store
-    with store.locked():
+    with store.locked(), threads(None):
         _agree_on(job, plan)
         if store.has_json(MANIFEST):
             job = job_at(str(store.folder.absolute()))
@@ -163,7 +164,7 @@ def update(store: Store, tables: Source, runner: Runner) -> None:
     tables : with the new rows; files that the model knows are left out.
     runner : of the tasks.
     """
-    with store.locked():
+    with store.locked(), threads(None):
         job = job_at(str(store.folder.absolute()))
         done = job.manifest.get("updates", [])
         _clean(job)

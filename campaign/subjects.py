@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import shutil
 import tempfile
 import types
 from collections.abc import Callable, Iterator
@@ -150,8 +151,8 @@ def _of_methods(name: str, make: Callable[[], Any], kind: type) -> Iterator[Argu
             continue
         if (name, method) in _NOT_OF:
             continue
-        # one that was loaded has a folder already
-        owner = _not_begun if (name, method) == ("in tiles", "fit") else make
+        # a folder is a model's own that is fitted into it, or changed
+        owner = {"in tiles.fit": _not_begun, "in tiles.update": _copied}.get(f"{name}.{method}", make)
         given = _GIVEN.get(f"{name}.{method}", _GIVEN_METHODS.get(method, {}))
         given = {**given, **(_row(name.rpartition(" of ")[2]) if method not in _WITHOUT_ROWS else {})}
         known = dict(_parameters(function))
@@ -175,6 +176,9 @@ def _argument(
     known: dict[str, Any] | None = None,
 ) -> Argument:
     parameters = dict(_parameters(function)) if known is None else known
+    needed = [key for key, first in parameters.items() if first is inspect.Parameter.empty and key not in _UNUSED]
+    if unknown := set(needed) - set(given) - set(_BY_NAME):
+        raise LookupError(f"{path} needs {', '.join(sorted(unknown))}: say in _GIVEN what is valid")
 
     def valid(which: str) -> Any:
         if which in given:
@@ -400,9 +404,9 @@ class _Recognizer:
     save = npvi.Recognizer.save
 
 
-def tables() -> str:
+def tables(name: str = "tables") -> str:
     """A folder with a table in Parquet."""
-    path = folder() / "tables"
+    path = folder() / name
     if not path.exists():
         path.mkdir()
         table = pd.DataFrame(data()["X"], columns=["x0", "x1"])
@@ -420,6 +424,10 @@ def tiled() -> str:
 
 def _not_begun() -> npvi.TiledRegressor:
     return npvi.TiledRegressor(store=_new_folder(), **_TILED)
+
+
+def _copied() -> npvi.TiledRegressor:
+    return npvi.TiledRegressor.load(shutil.copytree(tiled(), _new_folder(), dirs_exist_ok=True))
 
 
 def _new_folder() -> str:
@@ -485,6 +493,7 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "fill": {"raster": lambda: _raster(), "model": lambda: small()},
     "TiledRegressor": {"store": lambda: _new_folder(), **_TILED},
     "in tiles.fit": {"source": lambda: tables(), "target": "y"},
+    "in tiles.update": {"source": lambda: tables("more tables")},
     "in tiles.load": {"folder": lambda: tiled()},
     "in tiles.predict_dist": {"X": _take("X")},
     "in tiles.predict": {"X": _take("X")},

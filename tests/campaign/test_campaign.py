@@ -56,6 +56,11 @@ def test_all_data_per_row_and_methods_are_tried():
     assert {"load(path=…)", "graph.build_graph(X=…)", "GPRegressor(nugget=…)"} <= tried
 
 
+def test_what_is_valid_is_known_of_all_that_a_call_needs():
+    with pytest.raises(LookupError, match=r"in tiles\.update needs source: say in _GIVEN"):
+        subjects._argument("in tiles.update", lambda source: source, "source", None, {}, lambda found: found)
+
+
 @pytest.mark.parametrize("name", command.PARTS)
 def test_cases_are_made_of_seed_and_number_alone(name):
     makes = part(name).case

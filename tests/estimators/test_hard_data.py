@@ -239,6 +239,17 @@ def test_numbers_far_beyond_what_a_given_kernel_allows(X):
     assert model.elbo_ == pytest.approx(-np.abs(y - np.median(y)).sum(), rel=0.02)
 
 
+def test_a_kernel_that_allows_anything(X):
+    """Steps go to where derivatives are beyond all numbers; what is said is npvi's, and of the fit."""
+    y = np.zeros(60)
+    y[3] = 5.0
+    model = npvi.GPRegressor("poisson", kernel=npvi.kernels.Matern32(0.3, 1e6), method="npvi", learn=False)
+    with pytest.warns(UserWarning, match="did not converge"):  # NumPy's warnings would be errors
+        model.fit(X[:60], y)
+    assert np.isfinite(model.elbo_)
+    assert np.isfinite(model.predict_dist(X[:60]).quantile(0.5)).all()
+
+
 def test_few_inducing_points_that_leave_everything_open(X):
     y = np.random.default_rng(0).poisson(3.0, 40)
     model = npvi.GPRegressor("poisson", kernel=npvi.kernels.Linear(100.0), prior="nystrom", n_inducing=1, nugget=0.1)

@@ -76,7 +76,8 @@ def ascend(
     try:
         while not done and len(history["elbo"]) <= max_iterations:
             before = state
-            state = problem.improve(state)
+            with np.errstate(over="ignore", invalid="ignore"):  # of steps that go too far, which no bound accepts
+                state = problem.improve(state)
             done = converged()
             # at the first standstill, for while the bound still rises a residual below rounding may be chance
             if not done and (state is before or _unmoved(history, _UNMOVED)) and problem.rounded(state):

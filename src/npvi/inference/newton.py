@@ -250,8 +250,7 @@ class Problem:
 
     def _dense(self, state: State) -> State | None:
         """Newton's step for all means and variances, of few points; None where it doesn't raise the bound."""
-        with np.errstate(over="ignore", invalid="ignore"):  # then there is no step
-            V, w = state.covariance.matrix, state.covariance.site_precision
+        V, w = state.covariance.matrix, state.covariance.site_precision
         if V is None:
             return None
         at = self.data.curvatures(state.predictor, np.sqrt(state.covariance.variance))

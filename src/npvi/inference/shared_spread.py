@@ -77,10 +77,9 @@ class SharedSpread:
     def strongest(cls, along: NDArray[np.float64], w: Vector, at: Curvatures, sd: Vector) -> SharedSpread:
         """The directions among those of `along` (Z C with C Cᵀ the spread for site precisions w) in which the data
         answer strongly, or the spread is far off; `at` are the curvatures at standard deviations `sd`."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            bend = np.minimum(at.in_sd_sd, 0.0) - np.minimum(at.in_sd, 0.0) / sd
-            size = np.abs(bend) * np.einsum("ij,ij->i", along, along) / sd**2 + np.abs(at.in_sd / sd + w)
-            strength = along.T @ (size[:, None] * along)
+        bend = np.minimum(at.in_sd_sd, 0.0) - np.minimum(at.in_sd, 0.0) / sd
+        size = np.abs(bend) * np.einsum("ij,ij->i", along, along) / sd**2 + np.abs(at.in_sd / sd + w)
+        strength = along.T @ (size[:, None] * along)
         if not np.isfinite(strength).all():  # far off, for now
             strength = np.zeros_like(strength)
         values, vectors = np.linalg.eigh(strength)

@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _repeat(names: list[str]) -> int:
     outcomes = [repeat(Name.read(name)) for name in names]
     for outcome in outcomes:
-        print(f"{outcome.name}  {outcome.what}\n  {outcome.came} in {outcome.seconds:.1f} s\n{outcome.finding}")
+        print(f"{outcome.name}  {outcome.what}\n  {outcome.came} in {_seconds(outcome)}\n{outcome.finding}")
     return int(any(outcome.finding for outcome in outcomes))
 
 
@@ -73,6 +73,10 @@ def _show_finding(outcome: Outcome) -> None:
     print(f"  {outcome.what}\n  {outcome.finding.strip()}", flush=True)
 
 
+def _seconds(outcome: Outcome) -> str:
+    return f"{outcome.seconds:.1f} s ({outcome.cpu:.1f} of CPU)"
+
+
 def _show(summaries: list[Summary], seed: int) -> int:
     print(
         f"\n{'part':10} {'cases':>6} {'seconds':>8} {'CPU':>6} {'findings':>9}  what came of the others (seed {seed})"
@@ -83,7 +87,7 @@ def _show(summaries: list[Summary], seed: int) -> int:
         n = len(summary.findings) + len(summary.too_many)
         print(f"{summary.part:10} {summary.cases:6} {summary.seconds:8.0f} {summary.cpu:6.0f} {n:9}  {others}")
         if summary.slowest is not None:
-            print(f"{'':10} slowest: {summary.slowest.name}, {summary.slowest.seconds:.1f} s, {summary.slowest.what}")
+            print(f"{'':10} slowest: {summary.slowest.name}, {_seconds(summary.slowest)}, {summary.slowest.what}")
         for cause, times in Counter(outcome.cause for outcome in summary.findings).most_common(20):
             example = next(outcome for outcome in summary.findings if outcome.cause == cause)
             print(f"{'':10} {times:4} × {' '.join(cause.split())}, such as {example.name}, {example.what[:70]}")

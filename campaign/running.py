@@ -98,7 +98,7 @@ def run(
             summary.findings.append(outcome)
         if outcome.came in part(name).SHARES:
             summary.limited.append(outcome)
-        if summary.slowest is None or outcome.seconds > summary.slowest.seconds:
+        if summary.slowest is None or outcome.cpu > summary.slowest.cpu:
             summary.slowest = outcome
         report(summary, outcome)
     for came, share in part(name).SHARES.items():
@@ -194,7 +194,7 @@ def _serve(pipe: multiprocessing.connection.Connection, folder: str) -> None:
             pipe.send(Outcome(name, "(while it was made)", "finding", 0.0, traceback.format_exc()))
             continue
         before, came, finding = _memory(), "finding", ""
-        started, busy = time.monotonic(), time.process_time()
+        started, busy = time.monotonic(), _worked()
         try:
             came = case.run()
         except Surprise as surprise:
@@ -204,9 +204,7 @@ def _serve(pipe: multiprocessing.connection.Connection, folder: str) -> None:
         seconds, grown = time.monotonic() - started, _memory(peak=True) - before
         if not finding and grown > _GROWTH:
             finding = f"takes {grown >> 20} MiB"
-        pipe.send(
-            Outcome(name, case.what, "finding" if finding else came, seconds, finding, time.process_time() - busy)
-        )
+        pipe.send(Outcome(name, case.what, "finding" if finding else came, seconds, finding, _worked() - busy))
 
 
 def _warm_up() -> None:
@@ -252,6 +250,11 @@ def prepare() -> None:
     if BEFORE in os.environ:
         module, _, function = os.environ[BEFORE].partition(":")
         getattr(importlib.import_module(module), function)()
+
+
+def _worked() -> float:
+    """CPU seconds of this process and of those it waited for."""
+    return sum(os.times()[:4])
 
 
 def _busy(pid: int | None) -> float:

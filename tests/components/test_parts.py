@@ -233,6 +233,34 @@ def test_few_numbers_are_dense_and_exact(names):
         np.testing.assert_allclose(numbers, np.diag(oracle.covariance)[own], rtol=1e-7)
 
 
+def in_long_numbers(matrix):
+    """log |matrix|, and its inverse's diagonal."""
+    n = len(matrix)
+    C = np.zeros((n, n), np.longdouble)
+    for j in range(n):
+        column = matrix[j:, j] - C[j:, :j] @ C[j, :j]
+        C[j:, j] = column / np.sqrt(column[0])
+    inverse = np.eye(n, dtype=np.longdouble)
+    for j in range(n):
+        inverse[j] = (inverse[j] - C[j, :j] @ inverse[:j]) / C[j, j]
+    return 2.0 * float(np.log(np.diag(C)).sum()), np.sum(inverse**2, axis=0).astype(float)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long numbers are no longer than others here")
+@pytest.mark.parametrize(
+    "names", [("space", "space_time"), ("space", "sites"), ("space_time", "space", "coefficients")]
+)
+def test_strong_data_leave_what_parts_that_see_the_same_differ_by(names):
+    """10¹¹ beside 1 has no digits left to tell; the roots of both have."""
+    oracle = Oracle(names)
+    w = 1e11 * (1.0 + np.arange(ROWS) / ROWS)
+    A = oracle.A.astype(np.longdouble)
+    logarithm, variances = in_long_numbers(oracle.P + A.T @ (w[:, None] * A))
+    precision = oracle.made(dense=10**6).at(w)
+    assert precision.determinant(np.random.default_rng(0)).logarithm == pytest.approx(logarithm, abs=1e-5)
+    np.testing.assert_allclose(np.concatenate(precision.variances().numbers), variances, rtol=1e-5)
+
+
 @pytest.mark.parametrize("names", [("coefficients", "space", "observers", "smooth"), ("slopes", "varying")])
 def test_systems_that_begin_where_others_have_ended(names):
     """They take fewer iterations, and tell the same."""

@@ -116,6 +116,8 @@ def test_matrices(case):
     np.testing.assert_allclose(case.component.matrix().toarray(), case.A, rtol=0, atol=1e-14)
     size = np.abs(case.P).max(initial=1.0)
     np.testing.assert_allclose(case.component.precision_matrix(), case.P, rtol=0, atol=1e-11 * size)
+    root = case.component.precision_root()
+    np.testing.assert_allclose(root.T @ root, case.P, rtol=0, atol=1e-11 * size)
 
 
 def test_a_factor_of_its_precision_with_sites(case):

@@ -23,6 +23,20 @@ def test_a_guessed_curvature_is_no_reason_to_stop():
     assert found.evaluations < 20
 
 
+def test_a_coordinate_at_its_end_stays_there_to_the_last_place():
+    """Once it has left it by rounding, the next step would go through it, and take all others along."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        root = rng.standard_normal((4, 4))
+        high = rng.standard_normal(4)
+        gradient = rng.standard_normal(4)
+        gradient[2] = 4.0
+        z = np.array([*(high[:2] - 1.0), high[2], high[3] - 1.0])
+        step = ascent.newton_step(root @ root.T, gradient, z, np.full(4, -9.0), high)
+        assert step[2] == 0.0
+        assert np.all(step[[0, 1, 3]] != 0.0)
+
+
 def test_along_a_ridge_a_step_is_cut_short_and_across_it_is_whole():
     curvature = np.diag([1e-3, 50.0])
     step = ascent._step(curvature, np.array([500.0, 1.0]))

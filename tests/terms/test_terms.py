@@ -236,6 +236,29 @@ def test_rows_shuffled_are_the_same_model(fitted):
     np.testing.assert_allclose(again.predict(t), model.predict(t), rtol=1e-5)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_shuffled_are_the_same_model_where_next_to_nothing_is_noise(seed):
+    """Two fields that see the same, 10⁶ to 10¹² times as sure of their sum as of each: numbers that rounding decides
+    would lead learning, and what is integrated, elsewhere."""
+    rng = np.random.default_rng(seed)
+    n = 150
+    table = pd.DataFrame({"x": rng.uniform(size=n), "z": rng.uniform(size=n), "year": rng.integers(4, size=n)})
+    level = 0.2 * rng.standard_normal(4)[table["year"]]
+    table["y"] = np.sin(3.0 * table["x"]) + np.cos(3.0 * table["z"]) + level + 1e-3 * rng.standard_normal(n)
+    new = table.drop(columns="y").sample(20, random_state=1).assign(x=rng.uniform(size=20))
+
+    def fit(rows):
+        model = npvi.GPRegressor(Gaussian(variance=1e-6), formula="y ~ gp(x, z) + gp(x, z, by=year)").fit(rows)
+        return model.fit_info_["hyper"], model.elbo_, model.predict_dist(new)
+
+    hyper, bound, dist = fit(table)
+    again, other, shuffled = fit(table.sample(frac=1.0, random_state=seed))
+    assert again == hyper
+    assert other == pytest.approx(bound, abs=1e-5)
+    np.testing.assert_allclose(shuffled.mean, dist.mean, rtol=0, atol=1e-5 * dist.std.max())
+    np.testing.assert_allclose(shuffled.std, dist.std, rtol=1e-4)
+
+
 def test_scikit_learns_tools_take_them():
     t = survey(90)
     model = npvi.GPRegressor("poisson", terms=[npvi.Group("site"), npvi.Linear("forest")])

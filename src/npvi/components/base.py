@@ -170,3 +170,7 @@ class Component(Protocol[Factor]):
     def precision_matrix(self) -> NDArray[np.float64]:
         """P, dense: of few numbers."""
         ...
+
+    def precision_root(self) -> NDArray[np.float64]:
+        """T with P = TᵀT, dense: of few numbers."""
+        ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from npvi.linalg import DenseFactor, dense_factor
+from npvi.linalg import DenseFactor, dense_factor, stacked_factor
 
 __all__ = ["Dense"]
 
@@ -17,6 +18,10 @@ Vector = NDArray[np.float64]
 
 #: eigenvalues of a precision that count as none, relative to the largest
 _NONE = 1e-10
+#: rows of A that are held at a time, in units of its columns
+_AT_A_TIME = 4
+#: nats that rounding may leave a determinant off by
+_ROUNDED = 1e-7
 
 
 class Dense:
@@ -94,8 +99,23 @@ class Dense:
         return 0.5 * float(found)
 
     def factor(self, site_precision: Vector) -> DenseFactor | None:
-        """Of P + AᵀWA; None where w < 0 leaves none, or nothing is known of a direction."""
-        return dense_factor(self.precision + self.information(site_precision))
+        """Of P + AᵀWA; None where w < 0 leaves none, or nothing is known of a direction.
+
+        Where data are strong and several parts see the same, what the sum of these matrices is in directions that data
+        don't see may be lost to rounding: then by their roots.
+        """
+        found = dense_factor(self.precision + self.information(site_precision))
+        if site_precision.min(initial=0.0) < 0.0 or (found is not None and found.rounding <= _ROUNDED):
+            return found
+        return stacked_factor(self._roots(site_precision))
+
+    def _roots(self, site_precision: Vector) -> Iterator[NDArray[np.float64]]:
+        """Matrices of which the sum of all BᵀB is P + AᵀWA, the largest rows, which rounding is relative to, first."""
+        strongest = np.argsort(-site_precision, kind="stable")
+        strongest = strongest[site_precision[strongest] > 0.0]
+        for some in np.array_split(strongest, max(1, len(strongest) // (_AT_A_TIME * max(self.size, 1)))):
+            yield (self.matrix()[some].multiply(np.sqrt(site_precision[some])[:, None])).toarray()
+        yield self.precision_root()
 
     def information(self, site_precision: Vector) -> NDArray[np.float64]:
         """AᵀWA, dense."""
@@ -113,6 +133,11 @@ class Dense:
     def precision_matrix(self) -> NDArray[np.float64]:
         """P."""
         return self.precision
+
+    def precision_root(self) -> NDArray[np.float64]:
+        """T with P = TᵀT."""
+        values, vectors = self._spectrum
+        return np.asarray(np.sqrt(values)[:, None] * vectors.T)
 
     @cached_property
     def _sparse(self) -> scipy.sparse.csr_array:

@@ -171,6 +171,10 @@ class Group:
         """P, dense."""
         return np.kron(np.eye(self.levels), self.precision)
 
+    def precision_root(self) -> NDArray[np.float64]:
+        """T with P = TᵀT, dense."""
+        return np.asarray(np.kron(np.eye(self.levels), self._root.T), dtype=np.float64)
+
     @cached_property
     def _matrix(self) -> scipy.sparse.csr_array:
         n, d = self.weight.shape

@@ -97,6 +97,10 @@ class Coefficients:
         """Λ."""
         return np.diag(self.precision)
 
+    def precision_root(self) -> NDArray[np.float64]:
+        """T with Λ = TᵀT."""
+        return np.diag(np.sqrt(self.precision))
+
     def row_variance(self, widest: float) -> Vector:
         """Prior variances of Hβ, shape (rows,); those of β are no more than `widest`."""
         return self.basis**2 @ self.variance(widest)

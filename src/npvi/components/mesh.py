@@ -170,6 +170,9 @@ class MeshField(Dense):
     def precision_noise(self, rng: np.random.Generator, n: int) -> Columns:
         return self._blocks(self._root, rng.standard_normal((self.size, n)))
 
+    def precision_root(self) -> Columns:
+        return np.asarray(np.kron(np.eye(self.copies), self._root.T))
+
     def gradient(self, slope: Columns, functions: Columns, factor: DenseFactor | None = None) -> float:
         """As of `Dense`; `slope` is that of one copy's precision."""
         found = self.copies * float(np.sum(self._inverse * slope)) - np.sum(functions * self._blocks(slope, functions))

@@ -223,19 +223,22 @@ class Parts:
 
     def first_step(self, precision: PartsPrecision, eta: Vector, gradient: Vector) -> tuple[Vector, Vector]:
         """Where to begin, and a step from there, for a gradient in η at some η: from 0 to the best z for its sites."""
-        given = eta if self.offset is None else eta - self.offset
-        rhs = self.transpose_times(precision.site_precision * given + gradient)
-        return np.zeros(self.size), precision.solve(rhs)
+        w, given = precision.site_precision, eta if self.offset is None else eta - self.offset
+        step = precision.solve(self.transpose_times(w * given + gradient))
+        if precision.is_dense:  # beside w η what parts that see the same have apart is lost to rounding, but not twice
+            left = self.transpose_times(w * (given - self.times(step)) + gradient) - self.matvec(step)
+            step = step + precision.solve(left)
+        return np.zeros(self.size), step
 
     @cached_property
     def few(self) -> Dense | None:
         """The parts that are taken together, as one."""
-        return _as_one([self.components[j] for j in self.together]) if self.together else None
+        return _AsOne([self.components[j] for j in self.together]) if self.together else None
 
     @cached_property
     def whole(self) -> Dense:
         """All parts as one."""
-        return _as_one(self.components)
+        return _AsOne(self.components)
 
     @cached_property
     def rest(self) -> Parts | None:
@@ -836,9 +839,16 @@ def _solved(matvec: Any, rhs: Columns, precondition: Any, tolerance: float, star
     return np.column_stack(one)
 
 
-def _as_one(components: Sequence[Component[Any]]) -> Dense:
-    seen = scipy.sparse.hstack([part.matrix() for part in components], format="csr")
-    return Dense(seen, linalg.block_diag(*(part.precision_matrix() for part in components)))
+class _AsOne(Dense):
+    """Several components of few numbers, taken together."""
+
+    def __init__(self, components: Sequence[Component[Any]]) -> None:
+        self.components = components
+        seen = scipy.sparse.hstack([part.matrix() for part in components], format="csr")
+        super().__init__(seen, linalg.block_diag(*(part.precision_matrix() for part in components)))
+
+    def precision_root(self) -> Columns:
+        return np.asarray(linalg.block_diag(*(part.precision_root() for part in self.components)))
 
 
 def _slices(components: Sequence[Component[Any]]) -> list[slice]:

@@ -149,6 +149,11 @@ class Process:
         """P, dense."""
         return self.prior.block(np.arange(self.size))
 
+    def precision_root(self) -> NDArray[np.float64]:
+        """T with P = TᵀT, dense, of a nearest-neighbour prior."""
+        prior: Any = self.prior
+        return np.asarray(prior.root.to_scipy().toarray())
+
 
 def usable(found: ProcessPrecision) -> ProcessPrecision | None:
     """A precision with a factor to stay with: where the first one breaks down, which leaves it far off in some

@@ -156,7 +156,8 @@ def newton_step(curvature: NDArray[np.float64], gradient: Vector, z: Vector, low
     array([0.1, 0. ])
     """
     free = _free(gradient, z, low, high)
-    return _step(np.where(free[:, None] & free[None, :], curvature, 0.0), np.where(free, gradient, 0.0))
+    step = _step(np.where(free[:, None] & free[None, :], curvature, 0.0), np.where(free, gradient, 0.0))
+    return np.where(free, step, 0.0)  # where rounding leaves an end by its last place, the next step isn't held there
 
 
 def _free(gradient: Vector, z: Vector, low: Vector, high: Vector) -> NDArray[np.bool_]:

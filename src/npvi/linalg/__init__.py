@@ -1,7 +1,7 @@
 """The narrow module: the handful of sparse operations that every solver is written against."""
 
 from npvi.linalg.cg import Solution, conjugate_gradients, solve_columns
-from npvi.linalg.dense import DenseFactor, dense_factor
+from npvi.linalg.dense import DenseFactor, dense_factor, stacked_factor
 from npvi.linalg.drawing import draw
 from npvi.linalg.lanczos import inverse_root
 from npvi.linalg.lanes import LANES, VectorRows, add_blocks, add_slopes, list_squares, solve_last
@@ -39,6 +39,7 @@ __all__ = [
     "scratch",
     "solve_columns",
     "solve_last",
+    "stacked_factor",
     "widened",
     "zero_fill_factor",
 ]

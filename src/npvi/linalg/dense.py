@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -9,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-__all__ = ["DenseFactor", "dense_factor"]
+__all__ = ["DenseFactor", "dense_factor", "stacked_factor"]
 
 Vector = NDArray[np.float64]
+
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,15 @@ class DenseFactor:
     ----------
     inverse_root : R, upper triangular, shape (N, N)
     log_precision : log |A|
+    rounding : how far rounded numbers may leave log |A| off, about: what is left of a diagonal entry, once all before
+        it is taken from it, has the rounding error of the entry itself
     """
 
     inverse_root: NDArray[np.float64]
     log_precision: float
     breakdowns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     finite: bool = True
+    rounding: float = 0.0
 
     def solve(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """A⁻¹ x, for one vector (N,) or many (N, R)."""
@@ -66,9 +72,36 @@ def dense_factor(matrix: NDArray[np.float64], diagonal: Vector | float = 0.0) ->
     """
     matrix = np.array(matrix, order="F")
     matrix[np.diag_indices(len(matrix))] += diagonal
+    entries = matrix.diagonal().copy()
     C, failed = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
     if failed:
         return None
-    log_precision = 2.0 * float(np.log(np.diag(C)).sum())
+    left = np.diag(C).copy()
+    log_precision, rounding = 2.0 * float(np.log(left).sum()), _EPSILON * float(np.sum(entries / left**2))
     inverse, _ = lapack.dtrtri(C, lower=1, overwrite_c=1)  # A⁻¹ = C⁻ᵀC⁻¹
-    return DenseFactor(inverse.T, log_precision)
+    return DenseFactor(inverse.T, log_precision, rounding=rounding)
+
+
+def stacked_factor(blocks: Iterable[NDArray[np.float64]]) -> DenseFactor | None:
+    """Of Σ BᵀB for some blocks B of rows, which is never formed; None where its columns aren't independent.
+
+    Half of the digits of BᵀB are lost where B's singular values are far from each other. Orthogonal transformations of
+    B itself keep them.
+
+    >>> near = np.array([[1e8, 1e8], [1.0, 0.0]])  # BᵀB rounded is singular
+    >>> factor = stacked_factor([near])
+    >>> round(factor.log_determinant() / np.log(1e8), 12), factor.solve(near.T @ np.array([0.0, 1.0])).round(8)
+    (2.0, array([ 1., -1.]))
+    >>> dense_factor(near.T @ near) is None, stacked_factor([np.ones((3, 2))]) is None
+    (True, True)
+    """
+    held: NDArray[np.float64] | None = None
+    for block in blocks:
+        held = np.asarray(np.linalg.qr(block if held is None else np.vstack([held, block]), mode="r"))
+    if held is None or held.shape[0] < held.shape[1]:
+        return None
+    diagonal = np.abs(np.diag(held))
+    if not (diagonal > len(held) * _EPSILON * np.linalg.norm(held, axis=0)).all():
+        return None
+    inverse, _ = lapack.dtrtri(held, lower=0)
+    return DenseFactor(inverse, 2.0 * float(np.log(diagonal).sum()))

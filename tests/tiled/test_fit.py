@@ -60,21 +60,23 @@ def test_rounds_bring_tiles_nearer_to_the_fit_in_memory(files, whole, places, tm
     assert off[1] < 0.3 * off[0]
 
 
-def test_rounds_are_few_where_little_is_said_of_what_is_smooth_over_many_tiles(tmp_path):
+@pytest.mark.parametrize(("length", "rounds"), [(1.0, 6), (0.3, 12)])
+def test_tiles_agree_where_little_is_said_of_what_is_smooth_over_many_of_them(length, rounds, tmp_path):
+    """And where, with a small nugget, rows next to each other on two sides of a border hold each other stiffly."""
     rng = np.random.default_rng(3)
     table = survey(4000, seed=3)[["lon", "lat"]]
     table["count"] = rng.poisson(0.05 * np.exp(np.sin(3.0 * table["lon"])))
-    kernel = npvi.kernels.Matern(1.0, 1.0, smoothness=1.5)
+    kernel = npvi.kernels.Matern(length, 1.0, smoothness=1.5)
     model = tiled(tmp_path / "store", kernel=kernel, nugget=0.001, coords=None, tile_rows=160, n_neighbors=15)
     model.fit(write(table, tmp_path / "files"), target="count")
     whole = npvi.GPRegressor("poisson", kernel, 0.001, learn=False, order="nested", n_neighbors=15)
     whole.fit(table[["lon", "lat"]], table["count"])
     assert model.about_["tiles"] >= 24
     assert model.certificate_["certified"]
-    assert model.certificate_["rounds"] <= 8
+    assert model.certificate_["rounds"] <= rounds
     some = table[["lon", "lat"]].iloc[::10]
     a, b = (m.predict_dist(some) for m in (model, whole))
-    assert np.sqrt(np.mean((a.latent_mean - b.latent_mean) ** 2 / b.latent_var)) < 0.05
+    assert np.sqrt(np.mean((a.latent_mean - b.latent_mean) ** 2 / b.latent_var)) < 0.01
     assert np.sqrt(np.mean((np.sqrt(a.latent_var / b.latent_var) - 1.0) ** 2)) < 0.02
 
 

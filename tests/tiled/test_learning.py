@@ -141,7 +141,7 @@ def test_a_step_that_finds_no_way_is_no_agreement(tmp_path):
     table = survey(3000, seed=5)
     likelihood = npvi.likelihoods.Gaussian(0.25)
     table["count"] = np.log1p(table["count"])
-    model = tiled(tmp_path / "store", likelihood=likelihood, nugget=1e-8, tile_rows=200)
+    model = tiled(tmp_path / "store", likelihood=likelihood, nugget=1e-8, tile_rows=200, rounds=6)
     with pytest.warns(UserWarning, match="larger tiles"):
         model.fit(write(table, tmp_path / "files"), target="count", inputs=INPUTS)
     assert not model.certificate_["certified"]

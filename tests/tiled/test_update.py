@@ -146,6 +146,14 @@ def test_an_update_of_an_update(updated, new, before, tmp_path):
     assert sd < 0.02
 
 
+def test_rounds_of_an_update_are_its_own(store, new):
+    model = npvi.load(store)
+    assert model.rounds == 30
+    with pytest.warns(UserWarning, match="after 1 rounds tiles don't quite agree"):
+        model.set_params(rounds=1).update(new[1])
+    assert model.certificate_["rounds"] == 1
+
+
 def test_files_that_the_model_knows_are_left_out(updated, new, monkeypatch):
     state = content(updated.store)
     monkeypatch.setattr("npvi.tiled.building._Stages.run", None)  # nothing is made

@@ -109,7 +109,7 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, space: Space, runner:
             settled = climbed(stages, space(store.read("sample")["rows"], job.plan, job.settled))
             store.write_json(SETTLED, {**store.read_json(SETTLED), "model": settled.as_dict()})
         stages.again()
-        _fit(stages)
+        _fit(stages, int(stages.job.plan["rounds"]))
         _finish(stages)
 
 
@@ -156,13 +156,14 @@ def _agree_on(job: Job, plan: Mapping[str, Any]) -> None:
             )
 
 
-def update(store: Store, tables: Source, runner: Runner) -> None:
+def update(store: Store, tables: Source, runner: Runner, rounds: int) -> None:
     """Let new rows join a finished model, whose numbers stay; the model is the old one until this is done.
 
     Parameters
     ----------
     tables : with the new rows; files that the model knows are left out.
     runner : of the tasks.
+    rounds : at most, in which tiles are brought to agree.
     """
     with store.locked(), threads(None):
         job = job_at(str(store.folder.absolute()))
@@ -190,7 +191,7 @@ def update(store: Store, tables: Source, runner: Runner) -> None:
         stages.again()
         while True:
             _widen(stages)
-            _fit(stages)
+            _fit(stages, rounds)
             if not _moved_on(stages):
                 break
         _finish(stages)
@@ -361,7 +362,7 @@ def _tiles(job: Job) -> Sequence[int]:
 # -- the posterior ------------------------------------------------------------------------------------------
 
 
-def _fit(stages: _Stages) -> None:
+def _fit(stages: _Stages, rounds: int) -> None:
     """Fit all tiles, then go round until they agree."""
     job, store = stages.job, stages.job.store
     stages.tiles("fit", fitting.fit_tile, "fit")
@@ -376,10 +377,10 @@ def _fit(stages: _Stages) -> None:
     if job.update or not ended:  # tiles of a fit that are complete have nothing to link any more
         stages.tiles("link", fitting.link, "links")
     if not ended:
-        _rounds(stages)
+        _rounds(stages, rounds)
 
 
-def _rounds(stages: _Stages) -> None:
+def _rounds(stages: _Stages, rounds: int) -> None:
     job, store = stages.job, stages.job.store
     stages.tiles("multiply", fitting.multiply, "product-00", 0)
     staying = _of_others(job)
@@ -401,9 +402,9 @@ def _rounds(stages: _Stages) -> None:
     if store.has(job.file("rounds/at")):
         at = store.about(job.file("rounds/at"))
     else:
-        at = {"step": 0, "coefficients": coefficients.tolist(), "before": [0.0] * size, "history": [_left(stages, 0)]}
+        at = {"step": 0, "coefficients": coefficients.tolist(), "before": [], "history": [_left(stages, 0)]}
     certified = job.tiling.count == 1 or _certified(at["history"][-1])
-    while not certified and at["step"] < int(job.plan["rounds"]):
+    while not certified and at["step"] < rounds:
         at = _round(stages, at, spread, mean_of, HPH - information)
         certified = _certified(at["history"][-1])
         store.write(job.file("rounds/at"), at)
@@ -431,20 +432,21 @@ def _round(
         store.write(job.file(f"rounds/solved-{step:02d}"), {"moved": moved.tolist(), "coefficients": now.tolist()})
     stages.tiles("multiply", fitting.multiply, f"product-{step:02d}", step)
     sums = [one for one in stages.sums(f"product-{step:02d}") if one]
-    qq, qr, qp, pp, pr = (sum(one[name] for one in sums) for name in ("qq", "qr", "qp", "pp", "pr"))
-    share = qp / pp if pp > 0.0 else 0.0
-    square = qq - share * qp
-    length = (qr - share * pr) / square if square > 0.0 else 0.0
+    qq, qr = (sum(one[name] for one in sums) for name in ("qq", "qr"))
+    qp, pp, pr = (_added([one[name] for one in sums], (step - 1,)) for name in ("qp", "pp", "pr"))
+    shares = np.divide(qp, pp, out=np.zeros(step - 1), where=pp > 0.0)
+    square = qq - float(shares @ qp)
+    length = (qr - float(shares @ pr)) / square if square > 0.0 else 0.0
     if not store.has(job.file(f"rounds/taken-{step:02d}")):
-        store.write(job.file(f"rounds/taken-{step:02d}"), {"length": length, "share": share})
+        store.write(job.file(f"rounds/taken-{step:02d}"), {"length": length, "shares": shares.tolist()})
     stages.tiles("move", fitting.move, f"state-{step:02d}", step)
-    before = now - share * np.array(at["before"])
+    before = now - shares @ np.reshape(at["before"], (step - 1, size))
     last = _left(stages, step)
     progress.report("round", number=step, **last)
     return {
         "step": step,
         "coefficients": (np.array(at["coefficients"]) + length * before).tolist(),
-        "before": before.tolist(),
+        "before": [*at["before"], before.tolist()],
         "history": [*at["history"], last],
     }
 

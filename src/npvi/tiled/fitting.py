@@ -6,7 +6,7 @@ left at its own rows comes from rows further away. A round is one step of a prec
 tiles together find a step at a thin sample of the rows (`npvi.tiled.coarse`); from there each finds the Newton step
 d of what it sees with its outermost rows held (a restricted Schwarz step, of two levels); the coefficients are moved
 together by what all tiles say, and the length of the step is that which leaves least of the residual, measured in
-standard deviations; each step is made to have no part in that of the step before.
+standard deviations; each step is made to have no part in those of the steps before, or it would undo what they did.
 
 For products with P = TᵀT at its own rows a tile has all rows of T that these are in, its own and some of its
 neighbours' (`link`). All sums are taken in the order of the tiles, so that it doesn't matter who worked when.
@@ -206,12 +206,10 @@ def multiply(folder: str, tile: int, step: int) -> None:
     found = links.product(x) - job.own(tile, "of-basis") @ np.array(solved["coefficients"])  # P̃ x
     x, sd = x[: links.n], np.sqrt(job.own(tile, "variance")[:, 0])
     q = (found + job.own(tile, "weight")[:, 0] * x) * sd
-    r, before = (
-        job.own(tile, f"residual-{step - 1:02d}")[:, 0] * sd,
-        job.store.read(_state(job, tile, step - 1))["before"],
-    )
-    sums = {"qq": float(q @ q), "qr": float(q @ r), "qp": float(q @ before), "pp": float(before @ before)}
-    sums["pr"] = float(before @ r)
+    r = job.own(tile, f"residual-{step - 1:02d}")[:, 0] * sd
+    before = np.array([job.store.read(_taken(job, tile, k))["q"] for k in range(1, step)]).reshape(step - 1, links.n)
+    sums = {"qq": float(q @ q), "qr": float(q @ r), "qp": (before @ q).tolist(), "pr": (before @ r).tolist()}
+    sums["pp"] = (before**2).sum(axis=1).tolist()
     job.store.write(name, sums, x=x, product=found, q=q)
 
 
@@ -232,7 +230,7 @@ def start(folder: str, tile: int) -> None:
     variance = (variance * informed.variance / alone.variance)[own]
     at = np.flatnonzero(afar)
     job.store.write(job.tile(tile, "afar"), at=at, weight=afar[at])
-    mean, nothing = job.own(tile, "mean")[:, 0], np.zeros(len(own))
+    mean = job.own(tile, "mean")[:, 0]
     precision = domain.data.take(own).expectations(mean, variance).precision
     job.store.write_vectors(job.tile(tile, "weight"), np.maximum(precision, 0.0))
     job.store.write_vectors(job.tile(tile, "variance"), variance)
@@ -241,19 +239,23 @@ def start(folder: str, tile: int) -> None:
     pull = found["product"] - job.own(tile, "of-basis") @ coefficients
     if job.update:  # rows of tiles that stay have moved with the coefficients
         pull += found["of_staying"] @ (coefficients - job.began)
-    _keep_state(domain, 0, mean, {}, pull=pull, step=nothing, stepped=nothing, before=nothing)
+    _keep_state(domain, 0, mean, pull, {})
 
 
 def _state(job: Job, tile: int, step: int) -> str:
     return job.tile(tile, f"state-{step:02d}")
 
 
-def _keep_state(domain: Domain, number: int, mean: Vector, sums: dict[str, float], **arrays: Vector) -> None:
-    """Write down where a tile is after a round, and what is left of the equations there; `arrays` has P̃ times the mean
-    as `pull`. The precisions stay those of the beginning."""
+def _taken(job: Job, tile: int, step: int) -> str:
+    return job.tile(tile, f"taken-{step:02d}")
+
+
+def _keep_state(domain: Domain, number: int, mean: Vector, pull: Vector, sums: dict[str, float]) -> None:
+    """Write down where a tile is after a round, and what is left of the equations there; `pull` is P̃ times the mean.
+    The precisions stay those of the beginning."""
     job, tile = domain.job, domain.tile
     variance = job.own(tile, "variance")[:, 0]
-    residual = domain.data.take(domain.own).expectations(mean, variance).gradient - arrays["pull"]
+    residual = domain.data.take(domain.own).expectations(mean, variance).gradient - pull
     everywhere = np.zeros(len(domain.rows))
     everywhere[domain.own] = residual
     job.store.write_vectors(job.tile(tile, f"thin-{number:02d}"), Thin(domain).interpolation.collected(everywhere))
@@ -261,7 +263,7 @@ def _keep_state(domain: Domain, number: int, mean: Vector, sums: dict[str, float
     job.store.write_vectors(job.tile(tile, f"mean-{number:02d}"), mean)
     left = residual * np.sqrt(variance)
     sums = {"squares": float(left @ left), "largest": float(np.abs(left).max()), **sums}
-    job.store.write(_state(job, tile, number), sums, **arrays)
+    job.store.write(_state(job, tile, number), sums, pull=pull)
 
 
 def solve(folder: str, tile: int, step: int) -> None:
@@ -296,18 +298,18 @@ def move(folder: str, tile: int, step: int) -> None:
         job.store.write(_state(job, tile, step), {**_NOTHING, "moved": 0.0, "farthest": 0.0})
         return
     decided = job.store.about(job.file(f"rounds/taken-{step:02d}"))
-    found = job.store.read(job.tile(tile, f"product-{step:02d}"))
-    state = job.store.read(_state(job, tile, step - 1))
-    length, share = decided["length"], decided["share"]
-    moved = found["x"] - share * state["step"]
-    stepped = found["product"] - share * state["stepped"]
-    before = found["q"] - share * state["before"]
+    length, direction = decided["length"], job.store.read(job.tile(tile, f"product-{step:02d}"))
+    for k, share in enumerate(decided["shares"], 1):
+        for one, values in job.store.read(_taken(job, tile, k)).items():
+            direction[one] -= share * values
+    moved = direction["x"]
+    job.store.write(_taken(job, tile, step), **direction)
     mean = job.own(tile, f"mean-{step - 1:02d}")[:, 0] + length * moved
     # a step is short, too, where the way is barred: what tiles would do counts
     far = max(abs(length), 1.0) * moved / np.sqrt(job.own(tile, "variance")[:, 0])
     sums = {"moved": float(far @ far), "farthest": float(np.abs(far).max())}
-    pull = state["pull"] + length * stepped
-    _keep_state(domain, step, mean, sums, pull=pull, step=moved, stepped=stepped, before=before)
+    pull = job.store.read(_state(job, tile, step - 1))["pull"] + length * direction["product"]
+    _keep_state(domain, step, mean, pull, sums)
 
 
 def compare(folder: str, tile: int, step: int) -> None:

@@ -141,7 +141,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         tile_rows="auto",
         learn_rows=65536,
         halo=16.0,
-        rounds=12,
+        rounds=30,
         max_iter=50,
         client="current",
         n_jobs=None,
@@ -247,7 +247,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         runner = runner_of(self.client, self.n_jobs)
         report = progress.print_progress if check_flag(self.verbose, "verbose") else None
         with interrupts_remembered(), progress.reporting(report):
-            update(Store(self.store), tables, runner)
+            update(Store(self.store), tables, runner, check_count(self.rounds, "rounds", 0))
         return self._open()
 
     @classmethod
@@ -263,7 +263,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         model = cls(store=folder)._open()
         settled = model._job.settled
         parts = {"likelihood": settled.likelihood, "kernel": settled.kernel, "nugget": settled.nugget}
-        return model.set_params(**parts, n_neighbors=settled.neighbors)
+        return model.set_params(**parts, n_neighbors=settled.neighbors, rounds=int(model._job.plan["rounds"]))
 
     def predict_dist(self, X: Any, exposure: Any = None, trials: Any = None) -> Predictive:
         """The predictive distribution of the response at each row of X, as `GPRegressor.predict_dist`; but not of rows

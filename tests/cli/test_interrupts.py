@@ -135,6 +135,25 @@ def test_a_fit_stops_at_a_safe_point():
     assert seen == ["learn"]
 
 
+def test_an_interrupt_after_the_last_safe_point_of_a_command_is_not_lost():
+    program = """
+        import signal, sys, typer, npvi.cli
+        from npvi.cli.errors import guarded
+
+        app = npvi.cli.app = typer.Typer()
+        @app.command()
+        def fit():
+            with guarded("fit"):
+                signal.raise_signal(signal.SIGINT)
+                print("done")
+        sys.argv = ["npvi"]
+        npvi.cli.main()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "done\n")
+    assert "npvi fit: interrupted" in done.stderr
+
+
 def test_an_interrupt_after_the_end_of_a_command_is_too_late():
     program = """
         import atexit, signal, sys

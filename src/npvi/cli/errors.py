@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from npvi.cli.display import say
-from npvi.runtime.interrupts import interrupts_remembered
+from npvi.runtime.interrupts import interrupts_remembered, safe_point
 
 __all__ = ["FAILED", "INTERRUPTED", "WRONG_INPUT", "InputError", "guarded", "unknown_name"]
 
@@ -36,6 +36,7 @@ def guarded(command: str) -> Iterator[None]:
             warnings.showwarning = _show
             with interrupts_remembered():
                 yield
+                safe_point()  # the command line as a whole ends by SystemExit, after which nothing strikes
     except typer.Exit:
         raise
     except KeyboardInterrupt:

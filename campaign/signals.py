@@ -41,15 +41,21 @@ _COMMANDS = {
 }
 if "NPVI_DATA" not in os.environ:  # it needs the paper's data
     del _COMMANDS["reproduce"]
-#: seconds that a command may need to end when its work is over; shares of its time depend on what else runs
+#: seconds that a command may take from its last safe point to where it says that it is over
 _ENDING = 0.2
 _SIGNALS = (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 #: as users run it, whatever started the campaign (in the background interrupts are ignored); it says when Python is
-#: ready, before which an interrupt is not npvi's to answer
-_COMMAND = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from campaign.running import prepare; prepare(); from npvi.cli import main; open('started', 'w').close(); main()"
-)
+#: ready, before which an interrupt is not npvi's to answer, and when nothing is left to stop but Python's own end
+_COMMAND = """
+import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
+from campaign.running import prepare; prepare()
+from npvi.cli import main
+open("started", "w").close()
+try:
+    main()
+finally:
+    open("ended", "w").close()
+"""
 _ROOT = Path(__file__).parents[1]
 
 
@@ -72,7 +78,7 @@ def _strike(name: str, blow: signal.Signals, moment: float, old: bool) -> str:
     words, target = _COMMANDS[name]
     folder = _folder()
     before = {path.name for path in folder.iterdir()}
-    path = folder / target if target else None
+    path, ended = folder / target if target else None, folder / "ended"
     if path is not None and old:
         path.write_bytes(b"old")
     seconds = _seconds(name)
@@ -81,12 +87,12 @@ def _strike(name: str, blow: signal.Signals, moment: float, old: bool) -> str:
         process.wait(moment * seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(blow)
-    sent = time.monotonic()
+    sent, at = time.monotonic(), time.time()
     said = process.communicate(timeout=120.0)[0]
     waited, code = time.monotonic() - sent, process.returncode
     if blow is signal.SIGINT:
         check(code in (0, 130), f"exit code {code} after an interrupt: {said[-600:]}")
-        late = moment > 0.7 or waited < _ENDING  # so late that it may have been over
+        late = ended.exists() and ended.stat().st_mtime < at + _ENDING
         check(code == 130 or late, f"an interrupt is lost: the command goes on for {waited:.1f} s, to exit code 0")
         check(waited < 60.0, f"an interrupted command goes on for {waited:.0f} s")
         check("Traceback" not in said and "Exception ignored" not in said, f"a traceback is shown: {said[-900:]}")
@@ -94,13 +100,13 @@ def _strike(name: str, blow: signal.Signals, moment: float, old: bool) -> str:
         check(code in (0, -blow, 128 + blow, 130), f"exit code {code} after {blow.name}: {said[-600:]}")
     if path is not None:
         _check_file(path, old, code, folder)
-    left = {found.name for found in folder.iterdir()} - before - {target, "results"}
+    left = {found.name for found in folder.iterdir()} - before - {target, "results", ended.name}
     check(blow is signal.SIGKILL or not left, f"left behind: {sorted(left)}")
     again, started = _start(words, folder), time.monotonic()
     said = again.communicate(timeout=200.0)[0]
     _known[name] = min(seconds, time.monotonic() - started)
     check(again.returncode == 0, f"the same command then fails with {again.returncode}: {said[-600:]}")
-    left = {found.name for found in folder.iterdir()} - before - {target, "results"}
+    left = {found.name for found in folder.iterdir()} - before - {target, "results", ended.name}
     check(not left, f"left behind, even by the next run: {sorted(left)}")
     return "had finished" if code == 0 else "stopped"
 

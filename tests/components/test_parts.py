@@ -292,9 +292,11 @@ def test_effects_of_places_beside_a_surface(w):
     np.testing.assert_allclose(oracle.A @ found, oracle.A @ exact, rtol=0, atol=1e-6 * np.abs(oracle.A @ exact).max())
 
 
-def test_processes_on_top_of_each_other_have_an_exact_factor(monkeypatch):
-    """Where every position sees all others."""
+@pytest.mark.parametrize("visits", [1, 1000])
+def test_processes_on_top_of_each_other_have_an_exact_factor(monkeypatch, visits):
+    """Where every position sees all others; by conditionals, and where there are many visits to a place by columns."""
     monkeypatch.setattr(nested_module, "_AROUND", ROWS)
+    monkeypatch.setattr(nested_module, "_VISITS", visits)
     parts = [part(np.random.default_rng(0)) for part in (space, space_time)]
     pair = nested_module.Nested(*(part.component for part in parts))
     A = np.hstack([part.A for part in parts])
@@ -339,6 +341,102 @@ def test_processes_that_are_not_on_top_of_each_other():
     assert nested([place, varying(rng).component, observers(rng).component]) is None
     unseen = Process(moment.prior, Rows(moment.size, np.zeros(ROWS, dtype=int)))
     assert nested([Process(place.prior, Rows(place.size, np.zeros(ROWS, dtype=int))), unseen]) is None
+
+
+def on_top(places, times, in_time=0.2, sd=1.0, seed=0):
+    """A field in space, and one in space and time, with a row for each time at each place."""
+    rng = np.random.default_rng(seed)
+    S, t = rng.uniform(size=(places, 2)), np.tile(np.linspace(0.0, 1.0, times), places)
+    place = np.repeat(np.arange(places), times)
+    X = np.column_stack([S[place], t])
+    kernel = Subset(Matern32(0.1, sd**2), [0, 1]) * Subset(Matern12(in_time), [2])
+    found = []
+    for inputs, scaled, of, nugget, at in (
+        (S, S / 0.1, Matern32(0.1), 1e-6, place),
+        (X, X / [0.1, 0.1, in_time], kernel, 1e-6 * sd**2, np.arange(len(X))),
+    ):
+        graph = build_graph(scaled, 20)
+        position = np.argsort(graph.order)[at]
+        found.append(Process(NNGP(of, nugget, inputs[graph.order], graph), Rows(len(inputs), position)))
+    return found
+
+
+def test_processes_of_different_inputs_are_not_on_top_of_each_other():
+    """Though no two rows share a position of either, so that each has one of the other."""
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(size=(2, 100, 2))
+
+    def of(X):
+        return process(X, Matern32(0.3), np.arange(100), neighbors=10).component
+
+    nested = nested_module.nested_pair
+    assert nested([of(a), of(b)]) is None
+    assert nested([of(a), of(np.column_stack([a[:, 0], b]))]) is None
+    assert nested([of(a), of(np.column_stack([b, a]))]) == (0, 1)
+    levels = rng.integers(3, size=100)
+    near, far = (np.column_stack([a, apart * levels]) for apart in (1e5, 3e5))  # apart by their own ranges
+    assert nested([of(near), of(np.column_stack([far, b]))]) == (0, 1)
+
+
+def test_processes_in_cells_are_below_those_at_places():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 2))
+    cells, at = np.unique(np.floor(10.0 * X) / 10.0 + 0.05, axis=0, return_inverse=True)
+    fine = process(X, Matern32(0.3), np.arange(200), neighbors=10).component
+    assert nested_module.nested_pair([fine, process(cells, Matern32(0.3), at.ravel(), neighbors=10).component]) == (
+        1,
+        0,
+    )
+
+
+@pytest.mark.parametrize("sd", [1e-7, 1e-9])
+def test_where_processes_on_top_of_each_other_have_no_factor_each_has_its_own(sd):
+    """Next to a field of sd 1 the other is less than rounding."""
+    first, second = on_top(80, 3, sd=sd)
+    assert nested_module.Nested(first, second).factor(np.full(240, 1e4)) is None
+    parts = Parts([first, second], dense=0)
+    parts.rest.nested_together = True
+    precision = parts.at(np.full(240, 1e4))
+    rhs = parts.transpose_times(np.random.default_rng(0).standard_normal(240))
+    found = precision.solve(rhs, 1e-8)
+    assert np.linalg.norm(precision.matvec(found) - rhs) < 1e-6 * np.linalg.norm(rhs)
+
+
+@pytest.mark.parametrize(("places", "times"), [(300, 2), (70, 60)])
+def test_a_factor_of_two_processes_keeps_what_it_is_made_of(places, times, monkeypatch):
+    """Conditionals are found of the coarser one's positions alone, and no larger array is held fast by a view of it."""
+    asked = []
+    conditionals = nested_module.conditionals
+    monkeypatch.setattr(nested_module, "conditionals", lambda *a: asked.append(len(a[4])) or conditionals(*a))
+    pair = nested_module.Nested(*on_top(places, times))
+    kept = pair._given_sum.triangular
+    assert asked == ([places] if times < 4 else [])
+    assert kept.edges.shape == (places, 20)
+    assert all(array.base is None or array.base.nbytes == array.nbytes for array in (kept.edges, kept.diagonal))
+
+
+def test_a_factor_together_that_is_wild_is_not_taken(monkeypatch):
+    """Conjugate gradients give it up after few iterations, which is no sign of its being good."""
+    broken = type("Broken", (), {name: lambda self, x: np.nan * x for name in ("half", "half_transpose")})
+    monkeypatch.setattr(nested_module.Nested, "factor", lambda self, w: broken())
+    parts = Parts(on_top(100, 5), dense=0)
+    w = np.full(500, 1e4)
+    precision = parts.at(w)
+    assert parts.rest.nested_together is False
+    rhs = parts.transpose_times(np.ones(500))
+    assert np.isfinite(precision.solve(rhs, 1e-6)).all()
+
+
+@pytest.mark.parametrize("in_time", [0.2, 0.002])
+def test_many_visits_to_a_place_have_a_say(in_time):
+    """Sixty, where conditionals see forty, all of one place."""
+    parts = Parts(on_top(70, 60, in_time), dense=0)
+    parts.rest.nested_together = True
+    w = np.full(70 * 60, 100.0)
+    precision = parts.at(w)
+    rhs = parts.transpose_times(np.random.default_rng(0).standard_normal(len(w)))
+    precision.solve(rhs, 1e-6)
+    assert precision.iterations[-1] <= 15
 
 
 def test_factors_that_are_not_exact():

@@ -590,12 +590,14 @@ class _Apart:
                 w = self.parts.overlaps[source, target].thinned(w, self._covariances(source, block.factor))
         self.blocks.append(_Block(numbers, part, part.factor(w)))
 
-    def _effort(self, limit: int) -> tuple[bool, int, float]:
-        """Of a system: whether it isn't solved within some iterations, how many it took, and the residual; all
+    def _effort(self, limit: int) -> tuple[bool, float]:
+        """Of a system: whether it isn't solved within some iterations, and how many it took, or the residual then; all
         directions are in it, also those that rows don't see."""
         rhs = np.random.default_rng(0).standard_normal(self.parts.size)
         found = conjugate_gradients(self.matvec, rhs, self.precondition, self.tolerance, limit)
-        return not found.converged, found.iterations, found.residual
+        if found.converged:
+            return False, float(found.iterations)
+        return True, found.residual if np.isfinite(found.residual) else np.inf
 
     def _covariances(self, number: int, factor: Any) -> NDArray[np.float64]:
         """Of each level or position of a part, given all others but their neighbours of the same part."""

@@ -7,7 +7,7 @@ from npvi.linalg.lanczos import inverse_root
 from npvi.linalg.lanes import LANES, VectorRows, add_blocks, add_slopes, list_squares, solve_last
 from npvi.linalg.many_columns import count_of
 from npvi.linalg.normals import Noise
-from npvi.linalg.sweep import LowerHalf, lower_half
+from npvi.linalg.sweep import LowerHalf, lower_half, lower_half_of
 from npvi.linalg.triangular import Triangular
 from npvi.linalg.widen import widened
 from npvi.linalg.woodbury import WoodburyFactor, divided, gram, low_rank_lower_half, raised_root
@@ -35,6 +35,7 @@ __all__ = [
     "list_squares",
     "low_rank_lower_half",
     "lower_half",
+    "lower_half_of",
     "raised_root",
     "scratch",
     "solve_columns",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from npvi.graph import Graph
@@ -15,10 +16,12 @@ from npvi.linalg.zero_fill import scratch
 from npvi.runtime.compiling import compiled, inner
 from npvi.runtime.parallel import over_chunks
 
-__all__ = ["LowerHalf", "lower_half"]
+__all__ = ["LowerHalf", "lower_half", "lower_half_of"]
 
 #: numbers in the blocks that are gathered before they are solved: about what a core's own cache holds
 _TILE = 2**18
+#: rows of a product that are held at a time
+_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,39 @@ def lower_half(root: Triangular) -> LowerHalf:
     counts, ends = np.empty_like(counts_in_space), np.empty_like(counts_in_space)
     counts[graph.spatial], ends[graph.spatial] = counts_in_space, np.cumsum(counts_in_space)
     return LowerHalf(graph, counts, ends, columns, values)
+
+
+def lower_half_of(root: scipy.sparse.csr_array, graph: Graph) -> LowerHalf:
+    """The lower half of A = SᵀS for a sparse S, with all of the graph's pattern, whether there is anything or not.
+
+    >>> from npvi.graph import build_graph
+    >>> graph = build_graph([[0.0], [1.0], [2.0]], 2, order="given")
+    >>> S = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 3.0]])
+    >>> L = lower_half_of(scipy.sparse.csr_array(S), graph).sweep(np.zeros(3)).to_scipy().toarray()
+    >>> np.allclose(L @ L.T, np.linalg.inv(S.T @ S))
+    True
+    """
+    n, columns_of = graph.n_points, root.T.tocsr()
+    counts, columns, values = [], [], []
+    for start in range(0, n, _ROWS):
+        rows = graph.spatial[start : start + _ROWS]
+        product = (columns_of[rows] @ root).tocoo()
+        lower = product.col <= rows[product.row]
+        row, slot = np.nonzero(graph.parents[rows] >= 0)
+        pattern = np.concatenate([graph.parents[rows[row], slot], rows])
+        where = np.concatenate([product.row[lower], row, np.arange(len(rows))])
+        entries = np.concatenate([product.data[lower], np.zeros(len(pattern))])
+        block = scipy.sparse.coo_array(
+            (entries, (where, np.concatenate([product.col[lower], pattern]))), shape=(len(rows), n)
+        ).tocsr()
+        block.sort_indices()
+        counts.append(np.diff(block.indptr).astype(np.int64))
+        columns.append(block.indices.astype(np.int32))
+        values.append(block.data)
+    in_space = np.concatenate(counts)
+    counts_of, ends = np.empty_like(in_space), np.empty_like(in_space)
+    counts_of[graph.spatial], ends[graph.spatial] = in_space, np.cumsum(in_space)
+    return LowerHalf(graph, counts_of, ends, np.concatenate(columns), np.concatenate(values))
 
 
 @inner

@@ -8,6 +8,7 @@ from npvi.priors.base import (
     PrecisionFactor,
     Prior,
 )
+from npvi.priors.conditionals import conditionals
 from npvi.priors.gradient import PriorGradient, expected_log_density_gradient, marginal_gradient
 from npvi.priors.joint import JointPrediction
 from npvi.priors.low_rank import FITC, LowRank, Nystrom
@@ -33,6 +34,7 @@ __all__ = [
     "Prior",
     "PriorGradient",
     "Structure",
+    "conditionals",
     "expected_log_density_gradient",
     "marginal_gradient",
 ]

@@ -406,8 +406,8 @@ def test_where_processes_on_top_of_each_other_have_no_factor_each_has_its_own(sd
 def test_a_factor_of_two_processes_keeps_what_it_is_made_of(places, times, monkeypatch):
     """Conditionals are found of the coarser one's positions alone, and no larger array is held fast by a view of it."""
     asked = []
-    conditionals = nested_module.conditionals
-    monkeypatch.setattr(nested_module, "conditionals", lambda *a: asked.append(len(a[4])) or conditionals(*a))
+    found = nested_module.conditional_root
+    monkeypatch.setattr(nested_module, "conditional_root", lambda *a: asked.append(len(a[3])) or found(*a))
     pair = nested_module.Nested(*on_top(places, times))
     kept = pair._given_sum.triangular
     assert asked == ([places] if times < 4 else [])

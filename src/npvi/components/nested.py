@@ -30,7 +30,7 @@ from npvi.components.process import Process, ProcessPrecision, usable
 from npvi.graph import Graph, NeighborIndex, build_graph
 from npvi.kernels import Kernel, Linear, Matern12, Subset, evaluate
 from npvi.linalg import Triangular, lower_half_of
-from npvi.priors import NNGP, NotPositiveDefiniteError, conditionals
+from npvi.priors import NNGP, NotPositiveDefiniteError, conditional_root
 
 __all__ = ["Nested", "NestedFactor", "nested_pair"]
 
@@ -202,11 +202,9 @@ class Nested:
         places, parents = prior.kernel.coordinates(prior.X), prior.graph.parents
         around = NeighborIndex(places[self.at]).query(places, min(_AROUND, m))
         neighbors = np.hstack([around, np.where(parents < 0, -1, parents + m)]).astype(np.int32)
-        weights, variance = conditionals(kernel, 0.0, np.vstack([of_sum, alone]), neighbors, alone, prior.graph.spatial)
-        with np.errstate(invalid="ignore", divide="ignore"):  # a variance that rounding has lost
-            scale = 1.0 / np.sqrt(variance)
-            edges = -weights[:, around.shape[1] :] * scale[:, None]
-        return _Root.usable(Triangular(prior.graph, scale, edges), False)
+        both = np.vstack([of_sum, alone])
+        diagonal, edges = conditional_root(kernel, both, neighbors, alone, prior.graph.spatial)
+        return _Root.usable(Triangular(prior.graph, diagonal, edges[:, around.shape[1] :].copy()), False)
 
 
 def _seen(root: Triangular, at: NDArray[np.intp]) -> scipy.sparse.csr_array:

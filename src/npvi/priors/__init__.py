@@ -8,11 +8,10 @@ from npvi.priors.base import (
     PrecisionFactor,
     Prior,
 )
-from npvi.priors.conditionals import conditionals
 from npvi.priors.gradient import PriorGradient, expected_log_density_gradient, marginal_gradient
 from npvi.priors.joint import JointPrediction
 from npvi.priors.low_rank import FITC, LowRank, Nystrom
-from npvi.priors.nngp import FACTORS, NNGP
+from npvi.priors.nngp import FACTORS, NNGP, conditional_root
 from npvi.priors.structure import LOW_RANK, InducingPoints, NearestNeighbors, Part, Structure
 
 __all__ = [
@@ -34,7 +33,7 @@ __all__ = [
     "Prior",
     "PriorGradient",
     "Structure",
-    "conditionals",
+    "conditional_root",
     "expected_log_density_gradient",
     "marginal_gradient",
 ]

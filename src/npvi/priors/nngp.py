@@ -15,7 +15,7 @@ from npvi.priors.base import NeighborConditional, NotPositiveDefiniteError
 from npvi.priors.conditionals import conditionals
 from npvi.priors.joint import JointPrediction
 
-__all__ = ["FACTORS", "NNGP", "classical"]
+__all__ = ["FACTORS", "NNGP", "classical", "conditional_root"]
 
 #: factors of P + W in the order in which they are tried
 FACTORS = ("zero-fill", "zero-fill on a wider pattern", "classical")
@@ -223,6 +223,28 @@ class NNGP:
             f"nugget={enough:.3g}, or choose a smaller variance or a rougher kernel",
             rows,
         )
+
+
+def conditional_root(
+    kernel: Kernel,
+    X: NDArray[np.float64],
+    neighbors: NDArray[np.int32],
+    Z: NDArray[np.float64],
+    visit: NDArray[np.int32],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The rows of D^{−½}(I−B) for points Z given f at their `neighbors` among X: their diagonal, shape (M,), and the
+    entries of neighbours, shape (M, K); not finite where rounding leaves no variance. Both are found in the order
+    `visit`.
+
+    >>> from npvi.kernels import RBF
+    >>> X = np.array([[0.0], [9.0]])
+    >>> root = conditional_root(RBF(), X, np.array([[0]], np.int32), np.array([[1.0]]), np.zeros(1, np.int32))
+    >>> [part.round(4).tolist() for part in root]
+    [[1.2578], [[-0.7629]]]
+    """
+    b, d = conditionals(kernel, 0.0, X, neighbors, Z, visit)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _rows_of_root(b, d)
 
 
 def _rows_of_root(b: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from npvi.components import Coefficients, Process, ProcessPrecision, SolverLog, Stack
+from npvi.components.process import PROBES
 from npvi.graph import build_graph
-from npvi.kernels import RBF
-from npvi.priors import NNGP
+from npvi.kernels import RBF, Matern
+from npvi.linalg import Noise
+from npvi.priors import NNGP, marginal_gradient
 from npvi.priors.nngp import classical
 from tests.support.linalg_cases import prior
 from tests.support.oracle import dense_triangular
@@ -110,3 +112,42 @@ def test_the_mean_function_is_profiled_out(p):
 
 def test_coefficients_beyond_all_bounds_have_no_bound():
     assert Coefficients(np.ones((3, 1)), np.ones(1)).quadratic(np.array([1e200])) == np.inf
+
+
+@pytest.mark.parametrize("smoothness", [1.5, 2.5])
+@pytest.mark.parametrize("of", ["bound", "part"])
+def test_what_a_factor_lacks_is_in_the_slopes_of_the_determinant(of, smoothness):
+    """A factor within a hundredth of exact has slopes that are off by more than their standard errors."""
+    n, z = 2000, np.log([0.3, 1.0, 1e-3])
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 2))
+    graph = build_graph(X, 15)
+    X, w = X[graph.order], rng.uniform(0.5, 2.0, n)
+
+    def at(z):
+        length, variance, nugget = np.exp(z)
+        return NNGP(Matern(length, variance, smoothness=smoothness), nugget, X, graph)
+
+    def exact(z):
+        dense = at(z).block(np.arange(n))
+        return -0.5 * at(z).logdet - 0.5 * np.linalg.slogdet(dense + np.diag(w))[1]
+
+    slopes = np.array([(exact(z + e) - exact(z - e)) / 2e-3 for e in 1e-3 * np.eye(3)])
+    here, nothing = at(z), np.zeros((n, 1))
+    solver = ProcessPrecision(here, w)
+    factor, noise = solver.factor(), Noise(graph.order).columns(0, PROBES)
+
+    def in_logarithms(found):
+        in_kernel = float(found.kernel.length_scale), float(found.kernel.variance)
+        return np.exp(z) * np.array([*in_kernel, found.nugget])
+
+    alone = in_logarithms(marginal_gradient(here, nothing, factor))
+    if of == "bound":
+        found = marginal_gradient(here, nothing, factor, solver.nearly_drawn(factor, noise), noise)
+    else:
+        found = Process(here).gradient(nothing, solver)
+    off, was = np.abs(in_logarithms(found) - slopes), np.abs(alone - slopes)
+    assert solver.determinant(factor, Noise(graph.order)).departure < 0.02
+    assert np.all(off < 0.006 * np.abs(slopes) + 0.1)
+    if smoothness == 2.5:
+        assert off.max() < 0.2 * was.max()

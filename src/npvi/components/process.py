@@ -116,7 +116,8 @@ class Process:
         if factor is not None:
             own = factor.factor()
             if own.root is prior.root and not len(own.breakdowns):
-                return marginal_gradient(prior, functions, own)
+                noise = Noise(prior.graph.order).columns(0, PROBES)
+                return marginal_gradient(prior, functions, own, factor.nearly_drawn(own, noise), noise)
             rng = np.random.default_rng(0) if rng is None else rng
             drawn = own.half_transpose(rng.standard_normal((self.size, _DRAWS))) / np.sqrt(_DRAWS)
             functions = np.hstack([functions, drawn])
@@ -184,8 +185,6 @@ class Determinant(NamedTuple):
     """Its standard error."""
     departure: float
     """‖M ε − ε‖/‖ε‖ with M = U⁻¹(P+W)U⁻ᵀ: how far the factor U Uᵀ is from exact."""
-    near: bool
-    """Whether it is as good as exact."""
     draws: Columns | None
     """Some of N(0, (P + W)⁻¹), where they had to be made."""
 
@@ -326,12 +325,16 @@ class ProcessPrecision:
             if not np.isfinite(logarithms).all():
                 return None
         error = float(np.std(logarithms) / np.sqrt(len(logarithms)))
-        return Determinant(factor.log_determinant() + float(np.mean(logarithms)), error, departure, near, made)
+        return Determinant(factor.log_determinant() + float(np.mean(logarithms)), error, departure, made)
 
     def draws(self, factor: ZeroFillFactor, noise: Columns) -> tuple[Columns, Vector]:
         """Draws of N(0, (P + W)⁻¹), one for each column ε of standard normal numbers, and εᵀ log(M) ε."""
         found = inverse_root(lambda x: self._around(factor, x), noise, _ACCURACY)
         return factor.transpose.solve(found.root), found.logarithm
+
+    def nearly_drawn(self, factor: ZeroFillFactor, noise: Columns) -> Columns:
+        """The same draws by a factor that is nearly exact: U⁻ᵀ M^{−½} ε with M^{−½} ≈ I − ½ (M − I)."""
+        return factor.transpose.solve(1.5 * noise - 0.5 * self._around(factor, noise))
 
     def marginal_variance(
         self, factor: ZeroFillFactor, noise: Noise, draws: Columns | None, ratio: Vector | float = 1.0

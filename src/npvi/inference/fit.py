@@ -46,8 +46,6 @@ class Fit:
     """Of systems with its precision and the sites that the fit ended with."""
     factor: PrecisionFactor | None = field(default=None, kw_only=True)
     """That of P + W, if there is one."""
-    near: bool = field(default=False, kw_only=True)
-    """Whether it is as good as exact."""
     spread: CoefficientSpread | None = field(default=None, kw_only=True)
     """Of the mean's coefficients, if it is known."""
 
@@ -142,9 +140,8 @@ def _ascended(
     info = {"method": family.name, "guarantee": guarantee, **info, **family.info()}
     w, factor = covariance.site_precision, covariance.precision_factor
     solver = problem.solver_with(covariance, np.maximum(w, 0.0), max(1e-10, 0.1 * family.solve_tolerance))
-    near = getattr(covariance, "near", False)
     spread = state.covariance.coefficients if isinstance(state.covariance, WithCoefficients) else None
-    return Fit(posterior, state.elbo, info, stack, solver, factor=factor, near=near, spread=spread)
+    return Fit(posterior, state.elbo, info, stack, solver, factor=factor, spread=spread)
 
 
 _GUARANTEES = {

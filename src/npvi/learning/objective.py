@@ -144,7 +144,7 @@ class BoundObjective:
         if fit.spread is not None:
             centred = np.hstack([centred, fit.spread.left])
         draws = getattr(posterior, "draws", None)
-        noise = None if fit.near or fit.factor is None or draws is None else self._noise.columns(0, draws.shape[1])
+        noise = None if fit.factor is None or draws is None else self._noise.columns(0, draws.shape[1])
         found = model.structure.gradient(prior, centred, posterior, fit.factor, noise, self._rows)
         gradient = _by_name(found.kernel, "kernel") | {"nugget": found.nugget}
         mean, variance = posterior.mean, fit.variance

@@ -50,8 +50,6 @@ class _Inverse:
     precision_factor: Any = None
     route: str = ""
     """The factor's name among the prior's routes."""
-    near: bool = False
-    """Whether the factor is as good as exact."""
     draws: Any = None
     """A few draws of N(0, V), where the factor isn't, for derivatives."""
 
@@ -144,7 +142,10 @@ class AllCovariances:
         if self.exact:
             return LowRankPosterior(mean, factor)
         if self.strict:
-            return PrecisionPosterior(mean, factor.transpose, v, w, draws=covariance.draws)
+            draws = covariance.draws
+            if draws is None:
+                draws = ProcessPrecision(self.prior, w).nearly_drawn(factor, self._noise.columns(0, PROBES))
+            return PrecisionPosterior(mean, factor.transpose, v, w, draws=draws)
         if like is not None:
             return again(self.prior, mean, v, w, like)
         found, self._info["variance_error"] = precision_posterior(self.prior, mean, v, w, factor, covariance.route)
@@ -220,7 +221,7 @@ class AllCovariances:
             return None
         self._info |= {"factor_residual": found.departure, "log_determinant_error": found.error}
         w, log_determinant = solver.site_precision, -found.logarithm
-        return _Inverse(w, variance, log_determinant, factor, solver.route, found.near, found.draws)
+        return _Inverse(w, variance, log_determinant, factor, solver.route, found.draws)
 
 
 def _spaced(rows: NDArray[np.int32], count: int) -> NDArray[np.int32]:

@@ -70,7 +70,8 @@ def marginal_gradient(
     gradient of the bound, as `expected_log_density_gradient` of these and draws is, without the noise of draws; but the
     factor must be exact. Of many rows next to nothing is enough: at 100,000 a residual of a hundredth was seen to hide
     30 nats in the slope of a nugget. So `draws` of N(0, (P+W)⁻¹) tell the rest, and the random numbers they were made
-    from (`noise`) what the factor alone would have told: most of their noise is in both. With `rows` the sum over rows that it is runs over these alone, and is scaled up to all.
+    from (`noise`) what the factor alone would have told: most of their noise is in both. With `rows` the sum over rows
+    that it is runs over these alone, and is scaled up to all.
     """
     weights = np.ones(functions.shape[1])
     if draws is not None:

@@ -352,8 +352,15 @@ def test_totals_by_level_are_those_of_each():
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 BAD = {
-    "unknown column": ({"terms": [npvi.Smooth("deep")]}, "there is no column 'deep'"),
-    "unknown in a formula": ({"formula": "count ~ forrest"}, "there is no column or function 'forrest'"),
+    "unknown column": (
+        {"terms": [npvi.Smooth("deep")]},
+        "there is no column 'deep'; the columns are x, y, depth, site",
+    ),
+    "unknown in a formula": ({"formula": "count ~ forrest"}, "there is no column 'forrest'; the columns are x, y"),
+    "unknown in an expression": ({"formula": "count ~ log(forrest)"}, "there is no column or function 'forrest'$"),
+    "the responses": ({"formula": "count ~ forest + log(count)"}, "'count', are also among what is to explain them"),
+    "a date": ({"formula": "count ~ when"}, "linear: column 'when' has dates or durations: make it a number"),
+    "missing words": ({"formula": "count ~ holes"}, r"linear: column 'holes' has NaN .* \(rows 0, 1\)"),
     "one level": ({"terms": [npvi.Group("one")]}, "there is one level"),
     "a constant": ({"terms": [npvi.Smooth("constant")]}, "1 different value"),
     "three values": ({"terms": [npvi.Smooth("three")]}, "3 different values"),
@@ -381,8 +388,25 @@ def test_bad_input(name):
     t = survey().assign(one="a", constant=1.0, three=np.arange(150) % 3, zero=-1.0)
     t["gaps"] = t["depth"].where(t.index > 1)
     t["holes"] = t["site"].where(t.index > 1)
+    t["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(t.index, unit="D")
     with pytest.raises(ValueError, match=words):
         npvi.GPRegressor("poisson", **settings).fit(t, "count")
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_categories_without_rows(ordered):
+    """As a part of a table has them; and other ones in another part."""
+    t = survey()
+    every = [f"s{number}" for number in range(12)]  # two of them nowhere
+    t["site"] = pd.Categorical(t["site"], categories=every, ordered=ordered)
+    few = t[t["site"].isin(every[:4])]
+    model = npvi.GPRegressor("poisson", formula="count ~ forest + site", link="exp").fit(few)
+    assert [name for name in model.summary().index if "site" in name] == ["site[s1]", "site[s2]", "site[s3]"]
+    plain = npvi.GPRegressor("poisson", formula="count ~ forest + site", link="exp").fit(few.astype({"site": str}))
+    np.testing.assert_allclose(
+        model.predict(few.iloc[:3]), plain.predict(few.iloc[:3].astype({"site": str})), rtol=1e-6
+    )
+    assert model.predict(few.iloc[:1]).shape == (1,)
 
 
 def test_bad_input_at_prediction(fitted):

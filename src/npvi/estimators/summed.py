@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,6 +24,7 @@ from npvi.model import (
     fit_terms,
     in_rows,
     left_out_by,
+    named_columns,
     predict_terms,
     update_terms,
     warn_about_sums,
@@ -30,7 +32,7 @@ from npvi.model import (
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered
 from npvi.runtime.parallel import threads
-from npvi.terms import Term, as_frame, check_terms, parse
+from npvi.terms import NO_NUMBER, Offset, Term, as_frame, check_terms, parse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +116,7 @@ class WithTerms(PredictsNumbers, BaseGP):
         if y is None:
             raise ValueError("y is missing: give responses, the name of their column, or a formula 'count ~ …'")
         self.response_ = y if isinstance(y, str) else None
+        _refuse_columns(terms, table, self.response_)
         if isinstance(y, str):
             if y not in table.columns:
                 raise ValueError(
@@ -374,6 +377,18 @@ class WithTerms(PredictsNumbers, BaseGP):
         fitted = self.fitted_
         with threads(self.n_jobs):
             return np.asarray(left_out_by(fitted).log_prob(in_rows(fitted, fitted.data.y)))
+
+
+def _refuse_columns(terms: Sequence[Term], table: pd.DataFrame, response: str | None) -> None:
+    """Raise ValueError where terms name columns that there aren't, or the responses themselves."""
+    for term in terms:
+        for name in named_columns(term):
+            if name not in table.columns:
+                known = ", ".join(table.columns[:20]) + (", …" if len(table.columns) > 20 else "")
+                hint = f". {NO_NUMBER}" if isinstance(term, Offset) else ""
+                raise ValueError(f"{term.name}: there is no column {name!r}; the columns are {known}{hint}")
+    if response is not None and response in columns_of(terms, table):
+        raise ValueError(f"the responses, {response!r}, are also among what is to explain them: leave them out there")
 
 
 def _data(likelihood: Likelihood, y: NDArray, row: dict[str, Any], weight: NDArray[np.float64] | None) -> Data:

@@ -44,6 +44,7 @@ from npvi.terms import (
     Term,
     TermPart,
     total_offset,
+    words,
 )
 
 __all__ = [
@@ -651,12 +652,7 @@ def _joined(old: Data, new: Data) -> Data:
 
 def columns_of(terms: Sequence[Term], table: pd.DataFrame) -> list[str]:
     """The columns of a table that terms use, as far as they can be told: words of an expression count."""
-    import re
-
-    used: set[str] = set()
-    for term in terms:
-        for one in _texts(term):
-            used |= {one} | {word.strip("`") for word in re.findall(r"`[^`]*`|[^\W\d]\w*", one)}
+    used = {name for term in terms for text in _texts(term) for name in (text, *words([text]))}
     return [name for name in table.columns if name in used]
 
 

@@ -9,10 +9,11 @@ from npvi.terms.linear import LinearPart
 from npvi.terms.plain import term_config, term_from_config
 from npvi.terms.records import AR1, Field, Group, Linear, Offset, RandomWalk, Smooth, Term, Varying
 from npvi.terms.smooth import SmoothPart
-from npvi.terms.table import as_frame
+from npvi.terms.table import NO_NUMBER, as_frame, words
 
 __all__ = [
     "AR1",
+    "NO_NUMBER",
     "Design",
     "Field",
     "FieldPart",
@@ -37,4 +38,5 @@ __all__ = [
     "term_config",
     "term_from_config",
     "total_offset",
+    "words",
 ]

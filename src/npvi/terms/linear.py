@@ -15,7 +15,7 @@ from npvi.learning import Held
 from npvi.runtime.warn import warn
 from npvi.terms.base import Setting
 from npvi.terms.records import Linear
-from npvi.terms.table import design, labels, refuse_missing
+from npvi.terms.table import design, evaluated, labels, refuse_missing
 
 __all__ = ["LinearPart"]
 
@@ -105,7 +105,7 @@ class LinearPart:
                 )
         try:
             with np.errstate(divide="ignore", invalid="ignore"):
-                found = self._design.evaluate_new_data(table).design_matrix
+                found = evaluated(self._design, table)
         except KeyError as error:
             raise ValueError(f"linear: there is no column {error.args[0]!r}") from error
         found = np.asarray(found, dtype=np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,12 +13,25 @@ from numpy.typing import NDArray
 
 from npvi.checks import LARGEST, refuse_masked, rows_text
 
-__all__ = ["EXTRA", "as_frame", "design", "expression", "functions", "labels", "numbers"]
+__all__ = [
+    "EXTRA",
+    "NO_NUMBER",
+    "as_frame",
+    "design",
+    "evaluated",
+    "expression",
+    "functions",
+    "labels",
+    "numbers",
+    "words",
+]
 
 Vector = NDArray[np.float64]
 
 EXTRA = "formulas need the package formulae: pip install 'npvi[formulas]'"
 """Said where it isn't there."""
+NO_NUMBER = "The expression must be one number for each row, made of columns"
+"""Said of an offset that isn't."""
 _FUNCTIONS = ("abs", "cos", "exp", "expm1", "log", "log10", "log1p", "log2", "sin", "sqrt", "tan")
 
 
@@ -70,8 +84,7 @@ def numbers(table: pd.DataFrame, names: Sequence[str], who: str) -> NDArray[np.f
 
 
 def _numbers(values: pd.Series, name: str, who: str) -> Vector:
-    if values.dtype.kind in "Mm":
-        raise ValueError(f"{who}: column {name!r} has dates or durations: make it a number, such as days since a day")
+    refuse_dates(values, name, who)
     if values.dtype.kind == "c":
         raise ValueError(f"{who}: column {name!r} has complex numbers, where real ones are needed")
     try:
@@ -80,6 +93,12 @@ def _numbers(values: pd.Series, name: str, who: str) -> Vector:
         raise ValueError(f"{who}: column {name!r} has text ({values.iloc[0]!r}), where a number is needed") from None
     refuse_missing(~(np.abs(found) <= LARGEST), name, who)
     return found
+
+
+def refuse_dates(values: pd.Series, name: str, who: str) -> None:
+    """Raise ValueError where a column has them."""
+    if values.dtype.kind in "Mm":
+        raise ValueError(f"{who}: column {name!r} has dates or durations: make it a number, such as days since a day")
 
 
 def refuse_missing(wrong: NDArray[np.bool_], name: str, who: str) -> None:
@@ -117,14 +136,47 @@ def functions() -> Any:
 
 def design(terms: Iterable[str], intercept: bool, table: pd.DataFrame, who: str) -> Any:
     """formulae's design matrix of linear terms; it can be evaluated on other tables."""
+    terms = list(terms)
     text = " + ".join(["1" if intercept else "0", *terms])
     matrices = _formulae("matrices")
+    for name in words(terms):
+        if name in table.columns:
+            refuse_unusable(table[name], name, who)
+    unused = {name: table[name].cat.remove_unused_categories() for name in _categories(table)}
+    table = table.assign(**unused)
     try:
         with np.errstate(divide="ignore", invalid="ignore"):  # what isn't finite is refused by name
             found = matrices.design_matrices(text, table, na_action="pass", env=functions())
     except Exception as error:  # of formulae, which has no class of its own for them
         raise ValueError(f"{who}: {_reason(error, table)}") from error
     return found.common
+
+
+def words(terms: Iterable[str]) -> list[str]:
+    """What may be names of columns in expressions, each once, not what is called; between backticks anything may.
+
+    >>> words(["forest:log(x)", "`wet ness`"])
+    ['forest', 'x', 'wet ness']
+    """
+    found = (word.strip("`") for term in terms for word in re.findall(r"`[^`]*`|\b[^\W\d]\w*\b(?!\s*[(=])", term))
+    return list(dict.fromkeys(found))
+
+
+def refuse_unusable(values: pd.Series, name: str, who: str) -> None:
+    """Raise ValueError where a column is neither numbers nor labels, or has rows without a label."""
+    refuse_dates(values, name, who)
+    if values.dtype.kind not in "biuf":
+        refuse_missing(np.asarray(values.isna()), name, who)
+
+
+def evaluated(made: Any, table: pd.DataFrame) -> Any:
+    """A design of formulae for another table, whose categories may be others."""
+    plain = {name: table[name].astype(object) for name in _categories(table)}
+    return made.evaluate_new_data(table.assign(**plain)).design_matrix
+
+
+def _categories(table: pd.DataFrame) -> list[str]:
+    return [name for name in table.columns if isinstance(table[name].dtype, pd.CategoricalDtype)]
 
 
 def expression(text: str, table: pd.DataFrame, who: str) -> Vector:
@@ -140,7 +192,7 @@ def expression(text: str, table: pd.DataFrame, who: str) -> Vector:
     try:
         made = design([text if text.endswith(")") else f"I({text})"], False, table, who)
     except ValueError as error:
-        raise ValueError(f"{error}. The expression must be one number for each row, made of columns") from error
+        raise ValueError(f"{error}. {NO_NUMBER}") from error
     found = np.asarray(made.design_matrix)
     if found.ndim != 2 or found.shape[1] != 1:
         raise ValueError(f"{who}: {text!r} must be one number for each row")
@@ -162,5 +214,6 @@ def _reason(error: Exception, table: pd.DataFrame) -> str:
     """formulae's error in words that say what there is."""
     if isinstance(error, KeyError):
         known = ", ".join(map(str, table.columns[:20]))
-        return f"there is no column or function {error.args[0]!r}; the columns are {known}"
+        others = f"; of those it names there are {known}" if known else ""
+        return f"there is no column or function {error.args[0]!r}{others}"
     return str(error).strip().rstrip(".")

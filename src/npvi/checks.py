@@ -7,10 +7,11 @@ estimator, a likelihood, a graph, a prediction or the command line. Compiled cod
 from __future__ import annotations
 
 import datetime
+import difflib
 import operator
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ __all__ = [
     "SHARE",
     "SMALLEST",
     "Kind",
+    "among",
     "as_numbers",
     "check_choice",
     "check_count",
@@ -300,6 +302,20 @@ def check_finite(values: NDArray, name: str, largest: float = np.inf) -> None:
     if np.isfinite(values).all():
         raise ValueError(f"{name} has values beyond ±{largest:g} {some}: rescale {name}")
     raise ValueError(f"Input {name} contains NaN or infinity {some}: drop or fill them first")
+
+
+def among(name: str, names: Sequence[str]) -> str:
+    """What to say after a name that isn't there: the closest one, and a list of all.
+
+    >>> "no column 'cuont'" + among("cuont", ["lon", "lat", "count"])
+    "no column 'cuont': did you mean 'count'? There are lon, lat, count"
+    """
+    folded = {candidate.lower(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    guess = f": did you mean {folded[close[0]]!r}?" if close else "."
+    shown = [candidate if candidate.isprintable() else repr(candidate) for candidate in names[:20]]
+    listed = ", ".join(text[:40] for text in shown) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return f"{guess} There are {listed}"
 
 
 def rows_text(rows: NDArray) -> str:

@@ -354,11 +354,11 @@ def test_totals_by_level_are_those_of_each():
 BAD = {
     "unknown column": (
         {"terms": [npvi.Smooth("deep")]},
-        "there is no column 'deep'; the columns are x, y, depth, site",
+        r"s\(deep\): there is no column 'deep': did you mean 'depth'\? There are x, y, depth, site",
     ),
-    "unknown in a formula": ({"formula": "count ~ forrest"}, "there is no column 'forrest'; the columns are x, y"),
-    "unknown in an expression": ({"formula": "count ~ log(forrest)"}, "there is no column or function 'forrest'$"),
-    "the responses": ({"formula": "count ~ forest + log(count)"}, "'count', are also among what is to explain them"),
+    "unknown in a formula": ({"formula": "count ~ forrest"}, "there is no column 'forrest': did you mean 'forest'"),
+    "unknown in an expression": ({"formula": "count ~ log(forrest)"}, "no column 'forrest': did you mean 'forest'"),
+    "the responses": ({"formula": "count ~ forest + log(count)"}, "column 'count', are among the predictors"),
     "a date": ({"formula": "count ~ when"}, "linear: column 'when' has dates or durations: make it a number"),
     "missing words": ({"formula": "count ~ holes"}, r"linear: column 'holes' has NaN .* \(rows 0, 1\)"),
     "one level": ({"terms": [npvi.Group("one")]}, "there is one level"),

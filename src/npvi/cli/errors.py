@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import traceback
 import warnings
@@ -12,6 +11,7 @@ from typing import Any
 
 import typer
 
+from npvi.checks import among
 from npvi.cli.display import say
 from npvi.runtime.interrupts import interrupts_remembered, safe_point
 
@@ -60,12 +60,7 @@ def unknown_name(what: str, name: str, names: Sequence[str]) -> InputError:
     >>> str(unknown_name("survey.csv has no column", "cuont", ["lon", "lat", "count"]))
     "survey.csv has no column 'cuont': did you mean 'count'? There are lon, lat, count"
     """
-    folded = {candidate.lower(): candidate for candidate in names}
-    close = difflib.get_close_matches(name.lower(), folded, n=1)
-    guess = f": did you mean {folded[close[0]]!r}?" if close else "."
-    shown = [candidate if candidate.isprintable() else repr(candidate) for candidate in names[:20]]
-    listed = ", ".join(text[:40] for text in shown) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    return InputError(f"{what} {name!r}{guess} There are {listed}")
+    return InputError(f"{what} {name!r}{among(name, names)}")
 
 
 def _stop(command: str, message: str, code: int) -> None:

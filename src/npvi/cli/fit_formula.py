@@ -78,15 +78,13 @@ def fit_formula(
 
 def _rows(path: Path, target: str, wanted: FormulaColumns) -> tuple[Any, dict[str, NDArray], NDArray | None]:
     """The columns that the formula names, complete; numbers where they are, else words."""
-    from npvi.model import columns_of, named_columns
+    from npvi.model import columns_of
     from npvi.terms import parse
 
     table = Table(path)
     import pandas as pd
 
-    terms = parse(wanted.formula).terms
-    table.require([name for term in terms for name in named_columns(term)])
-    used = columns_of(terms, pd.DataFrame(columns=table.columns))
+    used = columns_of(parse(wanted.formula).terms, table.columns)
     extras = {extra: name for extra, name in wanted.extras.items() if name is not None}
     more = [*extras.values(), *([wanted.weight] if wanted.weight is not None else [])]
     frame = table.read([target, *used, *more])

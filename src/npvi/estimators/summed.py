@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from npvi.checks import check_choice, check_finite, check_flag
+from npvi.checks import among, check_choice, check_finite, check_flag, rows_text
 from npvi.estimators import validation
 from npvi.estimators.base import BaseGP
 from npvi.estimators.predicting import PredictsNumbers, per_row, warn_forgotten
@@ -24,7 +23,6 @@ from npvi.model import (
     fit_terms,
     in_rows,
     left_out_by,
-    named_columns,
     predict_terms,
     update_terms,
     warn_about_sums,
@@ -32,7 +30,7 @@ from npvi.model import (
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered
 from npvi.runtime.parallel import threads
-from npvi.terms import NO_NUMBER, Offset, Term, as_frame, check_terms, parse
+from npvi.terms import Term, as_frame, check_terms, parse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,20 +114,26 @@ class WithTerms(PredictsNumbers, BaseGP):
         if y is None:
             raise ValueError("y is missing: give responses, the name of their column, or a formula 'count ~ …'")
         self.response_ = y if isinstance(y, str) else None
-        _refuse_columns(terms, table, self.response_)
+        columns = columns_of(terms, list(table.columns))
+        for name in dict.fromkeys([response, self.response_]):
+            if name in columns:
+                raise ValueError(
+                    f"the responses, column {name!r}, are among the predictors: they would tell themselves. Leave "
+                    f"{name!r} out of the {'terms' if self.formula is None else 'formula, right of ~'}"
+                )
         if isinstance(y, str):
             if y not in table.columns:
-                raise ValueError(
-                    f"there is no column {y!r} for the responses; the columns are {', '.join(map(str, table.columns))}"
-                )
+                raise ValueError(f"there is no column {y!r} for the responses{among(y, list(table.columns))}")
             y = table[y]
+        if response is not None and response in table.columns:
+            _refuse_others(y, table[response], response)
         y = self._encode(validation.check_column(y, "y"))
         if len(y) != len(table):
             raise ValueError(f"y must have one number per row of X, {len(table)} in all; got {len(y)}")
         weights = validation.check_weights(weight, np.empty((len(table), 0)))
         likelihood = self._summed_likelihood(y)
         data = _data(likelihood, y, row, weights)
-        table = table[columns_of(terms, table)]
+        table = table[columns]
         rival = None
         if isinstance(self.likelihood, str):
             likelihood, rival = self._from_data(terms, likelihood, table, data)
@@ -379,16 +383,15 @@ class WithTerms(PredictsNumbers, BaseGP):
             return np.asarray(left_out_by(fitted).log_prob(in_rows(fitted, fitted.data.y)))
 
 
-def _refuse_columns(terms: Sequence[Term], table: pd.DataFrame, response: str | None) -> None:
-    """Raise ValueError where terms name columns that there aren't, or the responses themselves."""
-    for term in terms:
-        for name in named_columns(term):
-            if name not in table.columns:
-                known = ", ".join(table.columns[:20]) + (", …" if len(table.columns) > 20 else "")
-                hint = f". {NO_NUMBER}" if isinstance(term, Offset) else ""
-                raise ValueError(f"{term.name}: there is no column {name!r}; the columns are {known}{hint}")
-    if response is not None and response in columns_of(terms, table):
-        raise ValueError(f"the responses, {response!r}, are also among what is to explain them: leave them out there")
+def _refuse_others(y: Any, column: pd.Series, response: str) -> None:
+    """Raise where responses were given that aren't those of the formula."""
+    given = np.asarray(y)
+    if given.shape == column.shape and not np.array_equal(given, column.to_numpy()):
+        apart = np.flatnonzero(given != column.to_numpy())
+        raise ValueError(
+            f"formula says that the responses are column {response!r} of X, and y has others in {len(apart)} of "
+            f"{len(given)} {rows_text(apart)}: leave y out; or to model y, leave the left side of ~ out of the formula"
+        )
 
 
 def _data(likelihood: Likelihood, y: NDArray, row: dict[str, Any], weight: NDArray[np.float64] | None) -> Data:

@@ -20,7 +20,7 @@ from npvi.model import FittedTerms, Hyper, TermsSpec, restored
 from npvi.parameters import check_kinds
 from npvi.runtime.fields import LARGEST
 from npvi.runtime.parallel import threads
-from npvi.terms import Setting, parse, term_config, term_from_config
+from npvi.terms import Setting, ordered_levels, parse, term_config, term_from_config
 
 __all__ = ["pack_summed", "unpack_summed"]
 
@@ -40,7 +40,12 @@ def pack_summed(model: Any, about: dict[str, Any]) -> tuple[dict[str, Any], dict
         values = fitted.table[name]
         one: dict[str, Any] = {"name": str(name), "labels": None}
         if values.dtype.kind in "biuf":
+            one["boolean"] = values.dtype.kind == "b"
             arrays[_COLUMN.format(number)] = values.to_numpy(dtype=np.float64)
+        elif isinstance(values.dtype, pd.CategoricalDtype):  # whose order says which level others are compared with
+            levels = ordered_levels(values)
+            one["labels"], one["ordered"] = [str(level) for level in levels], True
+            arrays[_COLUMN.format(number)] = pd.Categorical(values, levels).codes.astype(np.float64)
         else:
             codes, labels = pd.factorize(values)
             one["labels"] = [str(label) for label in labels]
@@ -138,7 +143,7 @@ def unpack_summed(
 
 
 def _table(columns: list[dict[str, Any]], arrays: dict[str, np.ndarray]) -> pd.DataFrame:
-    found = {}
+    found: dict[str, Any] = {}
     for number, one in enumerate(columns):
         values = _numbers(arrays, _COLUMN.format(number), None)
         if one["labels"] is not None:
@@ -147,8 +152,10 @@ def _table(columns: list[dict[str, Any]], arrays: dict[str, np.ndarray]) -> pd.D
             if not (np.all(codes == values) and np.all((codes >= 0) & (codes < len(labels)))):
                 raise ValueError(f"its column {one['name']!r} has levels that it doesn't name")
             found[one["name"]] = labels[codes]
+            if one.get("ordered"):
+                found[one["name"]] = pd.Categorical.from_codes(codes, one["labels"], ordered=True)
         else:
-            found[one["name"]] = values
+            found[one["name"]] = values == 1.0 if one.get("boolean") else values
     if len({len(values) for values in found.values()}) > 1 or len(found) < len(columns):
         raise ValueError("its columns are not of one table")
     return pd.DataFrame(found)

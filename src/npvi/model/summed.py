@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from npvi.checks import rows_text
+from npvi.checks import among, rows_text
 from npvi.components import Parts, PartsPrediction, Seen
 from npvi.inference import AllOfParts, Data, PartsPosterior, without_own
 from npvi.learning import (
@@ -43,8 +43,8 @@ from npvi.terms import (
     Setting,
     Term,
     TermPart,
+    names_in,
     total_offset,
-    words,
 )
 
 __all__ = [
@@ -52,7 +52,6 @@ __all__ = [
     "TermsSpec",
     "columns_of",
     "fit_terms",
-    "named_columns",
     "predict_terms",
     "restored",
     "standard_errors",
@@ -650,28 +649,32 @@ def _joined(old: Data, new: Data) -> Data:
     return Data(old.likelihood, np.concatenate([old.y, new.y]), row, weight)
 
 
-def columns_of(terms: Sequence[Term], table: pd.DataFrame) -> list[str]:
-    """The columns of a table that terms use, as far as they can be told: words of an expression count."""
-    used = {name for term in terms for text in _texts(term) for name in (text, *words([text]))}
-    return [name for name in table.columns if name in used]
+def columns_of(terms: Sequence[Term], columns: Sequence[str]) -> list[str]:
+    """The columns that terms use, in the order of those that there are; an error names one that isn't there.
 
-
-def named_columns(term: Any) -> list[str]:
-    """The columns of a table that a term names as such, not in an expression.
-
-    >>> named_columns(Linear("forest", "a:b", "log(x)"))
-    ['forest']
+    >>> from npvi.terms import Group
+    >>> columns_of([Linear("forest", "log(depth)")], ["depth", "slope", "forest"])
+    ['depth', 'forest']
+    >>> columns_of([Group("sight")], ["depth", "site"])
+    Traceback (most recent call last):
+    ValueError: 1|sight: there is no column 'sight': did you mean 'site'? There are depth, site
     """
-    return [text for text in _texts(term) if text.isidentifier() or not isinstance(term, Linear | Offset)]
+    used: set[str] = set()
+    for term in terms:
+        if isinstance(term, Linear | Offset):
+            used |= names_in(term, columns)
+            continue
+        for name in _columns(term):
+            if name not in columns:
+                raise ValueError(f"{term.name}: there is no column {name!r}{among(name, columns)}")
+            used.add(name)
+    return [name for name in columns if name in used]
 
 
-def _texts(term: Any) -> list[str]:
-    if isinstance(term, Linear):
-        return list(term.terms)
-    if isinstance(term, Offset):
-        return [term.expression]
+def _columns(term: Any) -> list[str]:
+    """Of a term that isn't made of expressions."""
     if hasattr(term, "over") and hasattr(term, "column"):
-        return [term.column, *term.over.over]
+        return [term.column, *_columns(term.over)]
     found = list(term.columns)
     found += list(getattr(term, "slope", ()))
     by = getattr(term, "by", None)

@@ -9,11 +9,10 @@ from npvi.terms.linear import LinearPart
 from npvi.terms.plain import term_config, term_from_config
 from npvi.terms.records import AR1, Field, Group, Linear, Offset, RandomWalk, Smooth, Term, Varying
 from npvi.terms.smooth import SmoothPart
-from npvi.terms.table import NO_NUMBER, as_frame, words
+from npvi.terms.table import as_frame, names_in, ordered_levels
 
 __all__ = [
     "AR1",
-    "NO_NUMBER",
     "Design",
     "Field",
     "FieldPart",
@@ -34,9 +33,10 @@ __all__ = [
     "Varying",
     "as_frame",
     "check_terms",
+    "names_in",
+    "ordered_levels",
     "parse",
     "term_config",
     "term_from_config",
     "total_offset",
-    "words",
 ]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from npvi.checks import LARGEST
 from npvi.components import Coefficients, OfFew
 from npvi.learning import Held
 from npvi.runtime.warn import warn
 from npvi.terms.base import Setting
 from npvi.terms.records import Linear
-from npvi.terms.table import design, evaluated, labels, refuse_missing
+from npvi.terms.table import Expressions
 
 __all__ = ["LinearPart"]
 
@@ -39,15 +38,14 @@ class LinearPart:
 
     def __init__(self, term: Linear, table: pd.DataFrame, setting: Setting, constant_precision: float = 0.0) -> None:
         self.name, self._term = term.name, term
-        self._design = None
-        self._levels: dict[str, Collection[str]] = {}
-        names: list[str] = ["constant"] if term.intercept else []
+        self._made = None
+        names: Sequence[str] = ["constant"] if term.intercept else []
         if term.terms:
-            first = table.iloc[: setting.rows]
-            self._design = design(term.terms, term.intercept, first, "linear")
-            names = [str(label) for one in self._design.terms.values() for label in _labels_of(one)]
-            names = ["constant" if name == "Intercept" else name for name in names]
-            self._remember_levels(first)
+            self._made = Expressions(term.terms, term.intercept, table.iloc[: setting.rows], "linear")
+            for name, levels in self._made.levels.items():
+                if len(levels) < 2:
+                    raise ValueError(f"linear: column {name!r} has one level, {str(levels[0])!r}: leave it out")
+            names = ["constant" if name == "Intercept" else name for name in self._made.names]
         self.names = tuple(names)
         H = self._raw(table)
         self.constant = term.intercept
@@ -81,38 +79,9 @@ class LinearPart:
             return np.full(len(self.scale), (_WEAK * setting.unit) ** -2.0)
         return np.asarray((given * self.scale) ** -2.0)
 
-    def _remember_levels(self, table: pd.DataFrame) -> None:
-        """What words there are in columns of words: others have no effect that is known."""
-        assert self._design is not None
-        for one in self._design.terms.values():
-            for name in sorted(getattr(one, "var_names", ())):
-                if name in table.columns and table[name].dtype.kind not in "biuf":
-                    self._levels[name] = set(labels(table, [name], "linear"))
-                    if len(self._levels[name]) < 2:
-                        (word,) = self._levels[name]
-                        raise ValueError(f"linear: column {name!r} has one level, {word!r}: leave it out")
-
     def _raw(self, table: pd.DataFrame) -> NDArray[np.float64]:
         """H in the table's units."""
-        if self._design is None:
-            return np.ones((len(table), len(self.names)))
-        for name, known in self._levels.items():
-            new = sorted(set(labels(table, [name], "linear")) - set(known)) if name in table.columns else []
-            if new:
-                raise ValueError(
-                    f"linear: {name!r} has the level {new[0]!r}, which the fit has not seen; there are "
-                    f"{', '.join(sorted(known)[:20])}. A Group, (1|{name}), has an effect for levels it hasn't seen"
-                )
-        try:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                found = evaluated(self._design, table)
-        except KeyError as error:
-            raise ValueError(f"linear: there is no column {error.args[0]!r}") from error
-        found = np.asarray(found, dtype=np.float64)
-        found = np.broadcast_to(found, (len(table), found.shape[1])).copy()
-        allowed = np.abs(found) <= LARGEST  # NaN isn't
-        refuse_missing(~np.asarray(allowed.all(axis=1)), ", ".join(self._term.terms), "linear")
-        return found
+        return np.ones((len(table), len(self.names))) if self._made is None else self._made.of(table)
 
     def _warn_about_rank(self, H: NDArray[np.float64]) -> None:
         basis = (H - self.center) / self.scale
@@ -165,8 +134,3 @@ class LinearPart:
     def effects(self, mean: Vector, variance: Vector) -> None:
         """In `in_units`, with their covariance."""
         return
-
-
-def _labels_of(one: Any) -> Any:
-    found = getattr(one, "labels", None)
-    return [one.name] if found is None else found

@@ -136,7 +136,7 @@ def _agree_on(job: Job, plan: Mapping[str, Any]) -> None:
     if not job.store.has_json(PLAN):
         job.store.write_json(PLAN, plan)
         return
-    before, now = job.store.read_json(PLAN), json.loads(json.dumps(plan))
+    before, now = job.plan, json.loads(json.dumps(plan))
     if before["source"] != now["source"]:
         raise StoreError(
             f"{job.store.folder} was begun with other tables, or they have changed since: a model is of one state of "

@@ -41,13 +41,20 @@ Arrays = Mapping[str, NDArray[Any]]
 _NUMBERS = items(number())
 #: columns of the mean, in standard deviations, at most; how much larger than these the sensitivity may be
 _STEEP, _TIMES = 1e9, 30.0
+_part = record(
+    {
+        **{"path": text, "groups": items(whole()), "first": whole(), "rows": whole(), "size": whole()},
+        "modified": whole(-(2**63), 2**63),
+    }
+)
+_source = record({"inputs": items(text, 1), "target": text, "extras": each(text), "parts": items(_part)})
 check_plan = record(
     {
-        "source": record(
-            {"inputs": items(text, 1), "target": text, "extras": each(text), "parts": items(record({"path": text}))}
-        ),
+        "source": _source,
         "likelihood": config,
-        "halo": number(4.0),
+        "settings": record({"learn": flag}),
+        **{"halo": number(4.0), "rounds": whole(), "max_iter": whole(1), "learn_rows": whole()},
+        **{"tiles": whole(1), "sample": whole(1)},
     }
 )
 check_model = record(
@@ -83,7 +90,7 @@ check_manifest = record(
         **{"seen": items(whole()), "files": each(whole()), "coefficients": each(items(number(), 2, 2))},
         "trend": record({"coefficients": _NUMBERS, "covariance": items(_NUMBERS)}),
         "certificate": record({"certified": flag, "rounds": whole(), "history": items(each(anything))}),
-        "updates": items(each(anything)),
+        "updates": items(record({"source": _source})),
     }
 )
 

@@ -126,10 +126,28 @@ def _warn_about(task: Task) -> None:
     warn_about_presences(task.table.data)
     if task.part.constant and task.table.data.one_sided:
         warn(
-            "all counts are 0, or all are as large as can be: how rare the others are can't be known, so the constant "
-            "mean (of log or logit) has a prior of mean 0 and standard deviation "
-            f"{constant_scale(task.table.data):g}. Of presences alone npvi.fit_points makes a point pattern"
+            f"{_all_alike(task.table.data)}: how rare the others are can't be known, so the constant mean (of log or "
+            f"logit) has a prior of mean 0 and standard deviation {constant_scale(task.table.data):g}"
         )
+
+
+def _all_alike(data: Data) -> str:
+    """What one-sided responses are, in words of their likelihood.
+
+    >>> from npvi.likelihoods import Bernoulli
+    >>> _all_alike(Data(Bernoulli(), np.ones(3)))
+    'all labels are the same (of presences alone npvi.fit_points makes a point pattern)'
+    """
+    likelihood = data.likelihood
+    if "trials" in likelihood.extras:
+        return "no trial succeeded, or all did"
+    if not likelihood.support.discrete:
+        return "all responses are 0"
+    if likelihood.support.upper == 1.0:
+        return "all labels are the same (of presences alone npvi.fit_points makes a point pattern)"
+    if likelihood.support.upper < np.inf:
+        return "all responses are in the first category, or all in the last"
+    return "all counts are 0"
 
 
 def _learned(task: Task) -> _Chosen:

@@ -192,3 +192,16 @@ def test_parquet_whose_notes_of_pandas_are_damaged(npvi, folder, tmp_path):
     assert done.exit_code in (1, 2)
     assert "as a Parquet file" in done.stderr
     assert "unexpectedly" not in done.stderr
+
+
+def test_yes_and_no_of_a_text_file_are_the_numbers_that_they_were_in_the_fit(npvi, tmp_path):
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({"x": rng.uniform(size=40), "wet": rng.uniform(size=40) < 0.5})
+    table["y"] = table["x"] + 3.0 * table["wet"] + 0.1 * rng.standard_normal(40)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    done = npvi("fit {tmp}/table.csv --formula y~x+wet --save {tmp}/wet.npvi")
+    assert done.exit_code == 0, done.output
+    done = npvi("predict {tmp}/wet.npvi {tmp}/table.csv --output {tmp}/out.csv")
+    assert done.exit_code == 0, done.output
+    expected = library.load(tmp_path / "wet.npvi").predict(table)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")["mean"], expected, rtol=1e-6)

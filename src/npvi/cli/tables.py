@@ -159,7 +159,7 @@ def _separator(path: Path) -> str:
 
 
 def numbers(frame: pd.DataFrame, name: str, path: Path) -> NDArray[np.float64]:
-    """A column as float64, NaN where a value is missing; text is refused by name."""
+    """A column as float64, NaN where a value is missing; true and false are 1 and 0, other text is refused by name."""
     import pandas as pd
 
     column = frame[name]
@@ -171,6 +171,10 @@ def numbers(frame: pd.DataFrame, name: str, path: Path) -> NDArray[np.float64]:
     text = ~column.isna() & values.isna()
     if text.any():
         text &= ~column[text].astype(str).str.strip().isin(_MISSING).reindex(column.index, fill_value=True)
+    if text.any() and not values.notna().any():  # of yes and no alone, as Python and R write them
+        yes = column[text].astype(str).str.strip().str.lower().map({"true": 1.0, "false": 0.0})
+        if yes.notna().all():
+            return yes.astype(np.float64).reindex(column.index).to_numpy()
     if text.any():
         first = int(np.flatnonzero(text)[0])
         value = str(column.iloc[first])[:40]

@@ -270,7 +270,7 @@ def refuse_not_real(array: NDArray, name: str) -> None:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise where some of an array is masked, or rows aren't there yet: its mask or its rows would be lost.
+    """Raise where some of an array is masked, or there are no rows (yet): its mask or its rows would be lost.
 
     >>> refuse_masked(np.ma.array([1.0, 2.0], mask=[False, True]), "exposure")
     Traceback (most recent call last):
@@ -284,6 +284,12 @@ def refuse_masked(values: Any, name: str) -> None:
         polars = sys.modules.get("polars")
         if polars is not None and isinstance(values, polars.LazyFrame):
             raise TypeError(f"{name} is a LazyFrame, whose rows aren't there yet: call its collect() first")
+        xarray = sys.modules.get("xarray")
+        if xarray is not None and isinstance(values, xarray.Dataset):
+            raise TypeError(
+                f"{name} is an xarray.Dataset, a grid and no table of rows: model.predict_grid(grid) predicts all its "
+                "cells; grid.to_dataframe().reset_index() makes rows of them"
+            )
         return
     mask = np.atleast_1d(mask)
     rows = np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1)) if mask.size else np.empty(0, np.int64)

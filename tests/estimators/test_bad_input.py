@@ -801,3 +801,15 @@ def test_a_variance_whose_rounding_is_more_than_all_counts(X):
     """Predictions at the rows themselves would be infinite, though the posterior there isn't."""
     with pytest.raises(ValueError, match="Nugget and variance of the kernel may be too large for the likelihood"):
         unlearned(likelihood="poisson", kernel=Matern32(1.0, 1e30)).fit(X, np.arange(N) % 3)
+
+
+def test_a_grid_is_no_table_of_rows():
+    """Its cells are predicted by `predict_grid`, which the error says."""
+    xarray = pytest.importorskip("xarray")
+    table = pd.DataFrame({"lon": [0.0, 1.0, 2.0], "lat": [0.0, 2.0, 1.0], "y": [1.0, 2.0, 4.0]})
+    grid = xarray.Dataset({"wet": (("lat", "lon"), np.zeros((2, 2)))}, {"lon": [0.0, 1.0], "lat": [0.0, 1.0]})
+    plain = npvi.GPRegressor(learn=False).fit(table[["lon", "lat"]], table["y"])
+    for model in (plain, npvi.GPRegressor(formula="y ~ lon", learn=False).fit(table)):
+        for ask in (model.predict, model.predict_dist, lambda X, model=model: model.update(X, table["y"])):
+            with pytest.raises(TypeError, match=r"X is an xarray.Dataset.*model\.predict_grid\(grid\)"):
+                ask(grid)

@@ -152,6 +152,36 @@ def test_where_data_say_nothing_the_posterior_is_the_prior(end):
         assert float(cloud.weights @ (cloud.z[:, 0] < np.log(x))) == pytest.approx(expected, abs=0.01), x
 
 
+class _Skewed:
+    """A bound of two numbers that is no parabola, known up to a little."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def __call__(self, model):
+        x, y = np.log(model.kernel.length_scale), np.log(model.nugget)
+        value = -40.0 * (y - 0.5 * x**2 + 2.0) ** 2 - np.cosh(2.0 * x) + self._error * np.sin(1e3 * x)
+        slope = 80.0 * (y - 0.5 * x**2 + 2.0)
+        along = slope * x - 2.0 * np.sinh(2.0 * x) + self._error * np.cos(1e3 * x)
+        return value, {"kernel__length_scale": along, "nugget": -slope}
+
+
+def test_rounding_chooses_no_other_nodes():
+    """Nodes of a few digits are the same to the last one where the bound is another in its last digits."""
+    model = Model(npvi.kernels.Matern32(1.02, 1.0), 0.14, npvi.likelihoods.Gaussian(0.1))
+    domains = learnable(model.kernel, "kernel") | learnable(model.likelihood, "likelihood")
+    domains |= {"nugget": POSITIVE_NUMBER}
+    some = ("kernel__length_scale", "nugget")
+    said = {name: fixed(value) for name, value in model.named().items() if name not in some}
+    space = SearchSpace(model.named(), domains, said, {})
+    one, other = (
+        integrate(_Skewed(error), model, space, [], 100, np.full(2, np.inf), 2.0**-10) for error in (0.0, 1e-9)
+    )
+    assert len(one.models) > 5
+    assert [node.named() for node in one.models] == [node.named() for node in other.models]
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-4)
+
+
 def test_more_rows_leave_less_unknown():
     rng = np.random.default_rng(0)
     widths = []

@@ -142,7 +142,13 @@ class Integration:
 
 
 def integrate(
-    objective: Objective, model: Model, space: SearchSpace, visited: list[Evaluation], rows: int, highest: Vector
+    objective: Objective,
+    model: Model,
+    space: SearchSpace,
+    visited: list[Evaluation],
+    rows: int,
+    highest: Vector,
+    digit: float = 0.0,
 ) -> Integration:
     """Nodes for what isn't known of a model that was learned.
 
@@ -154,8 +160,15 @@ def integrate(
     visited : where else the bound is known.
     rows : how many there are: the more, the narrower the posterior.
     highest : z that a node may have; the posterior itself goes on.
+    digit : the last one of z where the bound is evaluated. Others are rounding's, which differs with the order of rows;
+        from round to round they would count ten times as much, until they choose other nodes.
     """
-    top = space.vector()
+
+    def rounded(z: Columns) -> Columns:
+        between = (z > space.low) & (z < space.high) if digit else np.zeros(z.shape, dtype=bool)
+        return np.where(between, np.clip(np.round(z / (digit or 1.0)) * digit, space.low, space.high), z)
+
+    top = rounded(space.vector())
     d = len(top)
     start = getattr(objective, "start", None)
     known: list[Evaluation] = []
@@ -235,7 +248,7 @@ def integrate(
         found = cloud._replace(z=chart(inside(cloud.z))).covariance + _SAME * (rate * root) @ (rate * root).T
         shapes = [root, _root(found) / rate]
         nodes, weights = _nodes(cloud.where(np.all(cloud.z <= highest, axis=1)))
-        nodes = inside(nodes)
+        nodes = rounded(inside(nodes))
         off = np.maximum(np.array([evaluate(z).value for z in nodes]) - surface(nodes), -_LOWEST)
         missed = float(weights @ np.minimum(np.abs(off), 10.0))
         if best_round is None or missed < best_round[0]:  # a round may go where nothing was known

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -62,7 +62,7 @@ Vector = NDArray[np.float64]
 
 #: rows up to which hyper-parameters are integrated over, where all is dense besides, and most of these
 _ROWS, _MOST_NUMBERS = 2500, 12
-#: the last digit of what is known, on the scale of learning, where integration begins
+#: the last digit of nodes, on the scale of learning
 _DIGIT = 2.0**-10
 #: steps with which second derivatives are found, on the scale of learning
 _STEP = 0.05
@@ -409,8 +409,8 @@ def _settled(fitted: FittedTerms, objective: PartsObjective) -> FittedTerms:
     if not why:
         highest = _highest(space, fitted.likelihood)
         try:
-            about = _about(objective, space)
-            found = integrate(objective, _Given(fitted.values), about, [], len(fitted.data.y), highest)  # type: ignore[arg-type]
+            bound, given = cast(Any, objective), cast(Any, _Given(fitted.values))
+            found = integrate(bound, given, space, [], len(fitted.data.y), highest, _DIGIT)
         except np.linalg.LinAlgError:
             found = None
         if found is not None and found.settled:
@@ -423,14 +423,6 @@ def _settled(fitted: FittedTerms, objective: PartsObjective) -> FittedTerms:
             return replace(fitted, hyper=Hyper(nodes, found.weights, table), info={**fitted.info, "hyper": info})
         why = "their posterior could not be followed"
     return replace(fitted, info={**fitted.info, "hyper": {"done": "plug-in", "why": why}})
-
-
-def _about(objective: PartsObjective, space: SearchSpace) -> SearchSpace:
-    """What was learned, to a few digits: the others are rounding's, which differs with the order of rows, and every
-    digit has a say in which points stand for all."""
-    z = space.vector()
-    rounded = np.clip(np.round(z / _DIGIT) * _DIGIT, space.low, space.high)
-    return _at(objective, space.named(np.where((z > space.low) & (z < space.high), rounded, z)))
 
 
 def _with_values(fitted: FittedTerms, objective: PartsObjective, values: dict[str, Any]) -> FittedTerms:

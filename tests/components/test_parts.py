@@ -415,6 +415,25 @@ def test_a_factor_of_two_processes_keeps_what_it_is_made_of(places, times, monke
     assert all(array.base is None or array.base.nbytes == array.nbytes for array in (kept.edges, kept.diagonal))
 
 
+def test_a_factor_together_that_was_no_better_is_tried_again_where_data_are_stronger(monkeypatch):
+    asked = []
+
+    def effort(self, limit):
+        asked.append(len(self.blocks))
+        strong = self.site_precision.max() > 1e3
+        return True, 1.0 if (len(self.blocks) == 1) == strong else 2.0
+
+    monkeypatch.setattr(parts_module._Apart, "_effort", effort)
+    first, second = on_top(100, 5)
+    recent = Recent()
+    for strength, together, times in ((1.0, None, 3), (2.0, None, 0), (1e4, True, 3), (1e4, True, 0)):
+        parts = Parts([first, second], dense=0)  # as learning makes them anew
+        asked.clear()
+        assert parts.at(np.full(500, strength), recent) is not None
+        assert parts.rest.nested_together is together
+        assert len(asked) == times
+
+
 def test_a_factor_together_that_is_wild_is_not_taken(monkeypatch):
     """Conjugate gradients give it up after few iterations, which is no sign of its being good."""
     broken = type("Broken", (), {name: lambda self, x: np.nan * x for name in ("half", "half_transpose")})
@@ -422,7 +441,7 @@ def test_a_factor_together_that_is_wild_is_not_taken(monkeypatch):
     parts = Parts(on_top(100, 5), dense=0)
     w = np.full(500, 1e4)
     precision = parts.at(w)
-    assert parts.rest.nested_together is False
+    assert not parts.rest.nested_together
     rhs = parts.transpose_times(np.ones(500))
     assert np.isfinite(precision.solve(rhs, 1e-6)).all()
 

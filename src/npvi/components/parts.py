@@ -104,6 +104,8 @@ class Recent:
         #: whether a factor of two nested processes together was better than one of each, if that is known: it stays so,
         #: as a bound by the other would differ
         self.nested: bool | None = None
+        #: the largest site precision at which it was not
+        self.enough_at = 0.0
 
     def like(self, name: str, rhs: Columns) -> Columns | None:
         """Of systems with as many right-hand sides."""
@@ -200,7 +202,7 @@ class Parts:
         """Λ for site precisions w; None where w < 0 leaves none."""
         rest = self.rest
         if rest is not None and rest.nested_together is None and recent is not None:
-            rest.nested_together = recent.nested
+            rest.nested_together, rest.enough_at = recent.nested, max(rest.enough_at, recent.enough_at)
         found = PartsPrecision(self, site_precision, recent=recent, rough=rough)
         return found if found.usable else None
 
@@ -560,11 +562,12 @@ class _Apart:
         parts.enough_at = float(site_precision.max(initial=0.0))
         if self._effort(_CRAWLS)[0]:
             alone, effort = self.blocks, self._effort(_LONGER)
-            parts.nested_together = self._make(parts.nested) and self._effort(_LONGER) < effort
-            if not parts.nested_together:
+            if self._make(parts.nested) and self._effort(_LONGER) < effort:
+                parts.nested_together = True
+            else:  # where data are stronger it may be
                 self.blocks, self.usable = alone, True
-            if recent is not None:
-                recent.nested = parts.nested_together
+        if recent is not None:
+            recent.nested, recent.enough_at = parts.nested_together, parts.enough_at
 
     def _make(self, nested: tuple[tuple[int, int], Nested] | None) -> bool:
         """The blocks, two nested processes as one, which comes last; whether each has a factor."""

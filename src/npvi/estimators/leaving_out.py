@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.estimators.varying_noise import VaryingNoiseRegressor
-from npvi.model import Fitted, in_rows, latent_left_out, left_out_by
+from npvi.model import Fitted, FittedTerms, in_rows, latent_left_out, left_out_by
 from npvi.predictive import MixturePredictive, VaryingNoisePredictive
 
 __all__ = ["Comparison", "compare", "left_out", "training_responses"]
@@ -121,6 +121,11 @@ def compare(first: Any, second: Any) -> Comparison:
     Comparison
         with ``difference`` and ``standard_error``: less than two standard errors say little.
 
+    Raises
+    ------
+    ValueError
+        Where rows or responses differ. The same rows in another order are matched by inputs and response.
+
     Examples
     --------
     >>> import npvi
@@ -135,7 +140,45 @@ def compare(first: Any, second: Any) -> Comparison:
     for name, model in (("first", first), ("second", second)):
         if not hasattr(model, "loo"):
             raise TypeError(f"{name} must be a fitted npvi.GPRegressor, got {type(model).__name__}")
-    a, b = first.loo(), second.loo()
-    if len(a) != len(b):
-        raise ValueError(f"both models must be fitted to the same rows; got {len(a)} and {len(b)} of them")
+    place = _same_rows(getattr(first, "model_", first).fitted_, getattr(second, "model_", second).fitted_)
+    a, b = first.loo(), second.loo()[place]
     return Comparison(float(np.sum(a)), float(np.sum(b)), a - b)
+
+
+def _same_rows(first: Fitted | FittedTerms, second: Fitted | FittedTerms) -> Any:
+    """Which row of the second model each row of the first is: the one in its place where responses are the same there,
+    else the one with the same inputs and response."""
+    n, m = len(first.data.y), len(second.data.y)
+    if n != m:
+        raise ValueError(f"both models must be fitted to the same rows; got {n} and {m} of them")
+    a, b = _responses(first), _responses(second)
+    both = sorted(a.keys() & b.keys())
+    if all(np.array_equal(a[name], b[name]) for name in both):
+        return slice(None)
+    keys = [(*_inputs(one), *(had[name] for name in both)) for one, had in ((first, a), (second, b))]
+    orders = [np.lexsort(key) for key in keys]
+    sorted_ = [[values[order] for values in key] for key, order in zip(keys, orders)]
+    if len(keys[0]) == len(keys[1]) and all(map(np.array_equal, *sorted_)):
+        return orders[1][np.argsort(orders[0])]
+    off = next(name for name in both if not np.array_equal(a[name], b[name]))
+    raise ValueError(
+        f"both models must be fitted to the same rows with the same responses, but {off} differs in "
+        f"{int(np.sum(a[off] != b[off])):,} of {n:,} rows, and no other order of the rows makes inputs and responses "
+        "the same: log scores of different responses can't be compared. Fit both to one table (a transformed y is "
+        "another response, for which there are likelihoods: 'lognormal' is that of a normal log y)"
+    )
+
+
+def _responses(fitted: Fitted | FittedTerms) -> dict[str, Vector]:
+    """What was observed in each row, and how, by name."""
+    data = fitted.data
+    return {"y": in_rows(fitted, data.y), **{name: in_rows(fitted, values) for name, values in data.row.items()}}
+
+
+def _inputs(fitted: Fitted | FittedTerms) -> list[NDArray[Any]]:
+    """What tells rows apart beside their responses."""
+    if isinstance(fitted, FittedTerms):
+        from pandas.util import hash_pandas_object  # rarely needed
+
+        return [hash_pandas_object(fitted.table.sort_index(axis=1), index=False).to_numpy()]
+    return list(in_rows(fitted, np.column_stack([fitted.prior.X, fitted.basis])).T)

@@ -342,6 +342,44 @@ def test_totals_of_counts(n):
         np.testing.assert_allclose(np.array(mean.interval(0.9)) - mean.mean, expected, atol=0.12 * of_mean)
 
 
+def some_predictions(likelihood, y, rows, **row):
+    X = 10.0 * np.random.default_rng(0).random((len(y), 2))
+    model = GPRegressor(likelihood, Matern32(length_scale=4.0), nugget=0.05, learn=False)
+    model.fit(X, y, **{name: np.full(len(y), value) for name, value in row.items()})
+    return model.predict_dist(X[:rows] + 0.5, **{name: np.full(rows, value) for name, value in row.items()})
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize(
+    ("likelihood", "mean", "row"),
+    [("poisson", 0.06, {}), ("poisson", 3.0, {}), ("bernoulli", 0.3, {}), ("binomial", 2.0, {"trials": 3.0})],
+)
+def test_totals_of_counts_are_counts(likelihood, mean, row, rows):
+    """With the mean, the standard deviation and the probabilities that draws of all rows have."""
+    rng = np.random.default_rng(3)
+    most = {"bernoulli": 1, "binomial": 3}.get(likelihood)
+    y = rng.poisson(mean, 300) if most is None else rng.binomial(most, mean / most, 300)
+    dist = some_predictions(likelihood, y, rows, **row)
+    direct = dist.joint_sample(20_000, seed=1).sum(axis=1)
+    draws = np.concatenate([dist.total(seed=seed).draws for seed in range(5)])
+    assert np.all(draws == np.rint(draws))
+    assert draws.min() >= 0.0
+    assert most is None or draws.max() <= most * rows
+    assert draws.mean() == pytest.approx(direct.mean(), abs=5.0 * direct.std() / np.sqrt(10_000))
+    assert draws.std() == pytest.approx(direct.std(), rel=0.06)
+    for count in np.unique(np.quantile(direct, [0.05, 0.5, 0.95])):
+        assert np.mean(draws <= count) == pytest.approx(np.mean(direct <= count), abs=0.025)
+    half = dist.total(np.full(rows, 0.5), seed=0).draws
+    assert np.all(2.0 * half == np.rint(2.0 * half))
+
+
+def test_totals_stay_within_what_responses_can_be():
+    y = np.random.default_rng(3).gamma(0.3, 1.0, 300) + 1e-6
+    dist = some_predictions("gamma", y, 1)
+    assert dist.total(seed=0).draws.min() >= 0.0
+    assert dist.total(-np.ones(1), seed=0).draws.max() <= 0.0
+
+
 def test_totals_of_mixtures_and_of_noise_that_varies():
     X, y, Z = smooth_data(120, 60)
     model = GPRegressor(Gaussian(0.1), Matern32(length_scale=0.4), nugget=0.01, learn=False)

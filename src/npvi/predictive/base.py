@@ -49,6 +49,8 @@ _LARGEST_COVARIANCE = 10_000
 _LARGEST_WEIGHT = 1e100
 #: most numbers of all draws together: half a terabyte
 _MOST_DRAWN = 2**36
+#: larger counts are moved as other numbers are: nobody sees whether they are whole
+_WHOLE = 2.0**40
 #: of differences, in standard deviations of f
 _STEP = 0.01
 
@@ -469,8 +471,22 @@ class Predictive:
             return [Total(totals[:, k], level) for k in every]
         variances = np.diag(self._covariance(by))
         means = self._moments[0] @ weights
-        parts = [(totals[:, k], linear[:, k], float(variances[k]), float(means[k])) for k in every]
-        return [_with_linear_part(*one, level) for one in parts]
+        rng, discrete = np.random.default_rng(two_streams(seed)[1].integers(2**63)), self.likelihood.support.discrete
+        found = []
+        for k in every:
+            ends = self._ends(weights[:, k])
+            unit = _unit(weights[:, k]) if discrete and of == "response" else 0.0
+            about = (float(variances[k]), float(means[k]))
+            found.append(_with_linear_part(totals[:, k], linear[:, k], *about, level, ends, unit, rng))
+        return found
+
+    def _ends(self, weights: Array) -> tuple[float, float]:
+        """What Σ weights · y can't be below or above."""
+        support = self.likelihood.support
+        most = np.broadcast_to(self.row.get("trials", support.upper), weights.shape)
+        used = weights != 0.0
+        ends = weights[used, None] * np.column_stack([np.full(len(most), support.lower), most])[used]
+        return float(ends.min(axis=1).sum()), float(ends.max(axis=1).sum())
 
     def _normal_total(self, weights: Array, level: float, n: int, seed: Seed, of: str) -> NormalTotal:
         means, deviations, shares = self._latent_totals(weights)
@@ -722,11 +738,21 @@ class NormalTotal(Total):
         return float(upper[0]) if q.ndim == 0 else upper.reshape(q.shape)
 
 
-def _with_linear_part(totals: Array, linear: Array, variance: float, mean: float, level: float) -> Total:
+def _with_linear_part(
+    totals: Array,
+    linear: Array,
+    variance: float,
+    mean: float,
+    level: float,
+    ends: tuple[float, float],
+    unit: float,
+    rng: np.random.Generator,
+) -> Total:
     """Draws of a sum whose part that is linear in f, `linear` in the draws, is known to be N(0, variance).
 
     It has slopes with which the rest is uncorrelated with it, so that variances add up. In the draws it is replaced by
-    what normal numbers of the same ranks would be; the rest of each stays with its own.
+    what normal numbers of the same ranks would be; the rest of each stays with its own. Sums are between their `ends`,
+    and those of counts are multiples of a `unit`, 0 for others.
     """
     n = len(totals)
     rest = totals - linear
@@ -737,9 +763,65 @@ def _with_linear_part(totals: Array, linear: Array, variance: float, mean: float
     size = np.sqrt(np.mean(scores**2)) if n > 1 else 1.0
     placed = np.sqrt(variance) * (scores / size if n > 1 else linear / max(np.sqrt(variance), 1e-300))
     # where means are made by rare events few draws have seen them, and what these say of the slope holds for them
-    draws = totals + min(max(along, 0.0), 1.0) * (placed - linear)
+    along = min(max(along, 0.0), 1.0)
+    moved = along * (placed - linear)
+    if 0.0 < unit and np.all(totals < _WHOLE * unit):
+        draws = unit * _moved_counts(
+            totals / unit, moved / unit, along * linear / unit, *(end / unit for end in ends), rng
+        )
+    else:
+        draws = np.clip(totals + moved, *ends)
     good = np.isfinite(mean) and np.isfinite(std)
     return Total(draws, level, mean, float(std)) if good else Total(draws, level)
+
+
+def _moved_counts(
+    counts: Array, by: Array, expected: Array, low: float, high: float, rng: np.random.Generator
+) -> Array:
+    """Counts whose means, given f, are moved by a little.
+
+    Poisson counts with mean m become those with mean m + s by s more, themselves Poisson, or where s is negative by
+    losing each with probability −s/m. Where there is an upper end, what is missing there is lost in the same way.
+
+    Parameters
+    ----------
+    counts, by : of each draw, and s.
+    expected : what the mean of each is above that of all, as far as it is linear in f.
+    low, high : ends of what they can be; the upper one may be infinite.
+
+    >>> rng = np.random.default_rng(0)
+    >>> draws = _moved_counts(rng.poisson(0.1, 10_000).astype(float), np.full(10_000, 0.05), np.zeros(10_000), 0.0, np.inf, rng)
+    >>> round(draws.mean(), 2), np.unique(draws).tolist()
+    (0.15, [0.0, 1.0, 2.0, 3.0])
+    """
+    counts = np.clip(np.rint(counts), low, high)
+    above = max(float(counts.mean()) - low, 1e-300)
+    with np.errstate(over="ignore"):
+        mean = above * np.exp(np.minimum(expected / above, 300.0))  # positive, whatever the linear part
+    lost = rng.binomial((counts - low).astype(np.int64), np.clip(-by / np.maximum(mean, 1e-300), 0.0, 1.0))
+    more = np.maximum(by, 0.0)
+    if np.isfinite(high):
+        below = max(high - float(counts.mean()), 1e-300)
+        room = below * np.exp(np.clip(-expected / below, -300.0, 300.0))
+        gained = rng.binomial((high - counts).astype(np.int64), np.clip(more / np.maximum(room, 1e-300), 0.0, 1.0))
+    else:
+        gained = rng.poisson(more)
+    return counts - lost + gained
+
+
+def _unit(weights: Array) -> float:
+    """What all sums of whole numbers with these weights are multiples of; 0 where there is no such number, or some of
+    them are negative.
+
+    >>> _unit(np.array([0.0, 0.25, 0.25])), _unit(np.array([1.0, 2.0])), _unit(np.array([0.1, 1.0]))
+    (0.25, 1.0, 0.0)
+    """
+    used = weights[weights != 0.0]
+    if not len(used) or used.min() < 0.0:
+        return 0.0
+    if used.min() == used.max():
+        return float(used[0])
+    return 1.0 if np.all(used == np.rint(used)) else 0.0
 
 
 def _check_level(level: float) -> None:

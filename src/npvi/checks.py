@@ -45,6 +45,7 @@ __all__ = [
     "random_state",
     "refuse_masked",
     "refuse_not_real",
+    "refuse_repeated_names",
     "rows_text",
 ]
 
@@ -267,6 +268,24 @@ def refuse_not_real(array: NDArray, name: str) -> None:
     if kind in "US" or kind not in "buifO":
         such = f" such as {str(array.flat[0])!r}" if array.size else ""
         raise ValueError(f"{name} must be numbers, got {'text' if kind in 'US' else array.dtype}{such}")
+
+
+def refuse_repeated_names(table: Any, name: str) -> None:
+    """Raise where a table, of pandas or pyarrow, has two columns of one name: which of them is meant can't be known.
+
+    >>> import pandas as pd
+    >>> refuse_repeated_names(pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]), "X")
+    Traceback (most recent call last):
+    ValueError: X has more than one column 'a': rename or remove all but one
+    """
+    names = getattr(table, "column_names", None)
+    if names is None and hasattr(table, "columns") and hasattr(table, "dtypes"):
+        names = table.columns
+    seen: set[Any] = set()
+    for one in () if names is None else names:
+        if one in seen:
+            raise ValueError(f"{name} has more than one column {one!r}: rename or remove all but one")
+        seen.add(one)
 
 
 def refuse_masked(values: Any, name: str) -> None:

@@ -162,6 +162,21 @@ def test_parquet_with_a_column_twice(npvi, survey, tmp_path):
     assert "more than one column 'lat'" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["fit {tmp}/twice.csv --target b --inputs a", "suggest {tmp}/twice.csv"])
+def test_csv_with_a_column_twice(npvi, tmp_path, command):
+    """pandas calls the second "a.1"; the first was taken without a word."""
+    (tmp_path / "twice.csv").write_text("a,a,b\n" + "".join(f"{i},{2 * i},{i % 5}\n" for i in range(50)))
+    done = npvi(command)
+    assert done.exit_code == 2
+    assert "has more than one column 'a': rename or remove all but one" in done.stderr
+
+
+def test_csv_where_a_column_that_is_not_used_is_there_twice(npvi, tmp_path):
+    (tmp_path / "twice.csv").write_text("a,b,c,c\n" + "".join(f"{i},{i % 5},1,2\n" for i in range(50)))
+    done = npvi("fit {tmp}/twice.csv --target b --inputs a --no-learn")
+    assert done.exit_code == 0, done.stderr
+
+
 def test_csv_with_more_fields_than_names(npvi, survey, tmp_path):
     header, *lines = survey.to_csv(index=False).splitlines()
     (tmp_path / "wide.csv").write_text("\n".join([header, *(f"{line},more" for line in lines)]))

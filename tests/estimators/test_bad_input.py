@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse
 from sklearn.base import clone
@@ -201,6 +202,19 @@ def test_max_iter(X, y, value):
 
 
 # -- inputs that are allowed but rarely meant -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, lambda X, columns: pa.Table.from_arrays(list(X.T), names=columns)])
+def test_two_columns_of_one_name(X, y, fitted, make):
+    table = make(X, columns=["lon", "lon"])
+    for refused in (
+        lambda: model().fit(table, y),
+        lambda: fitted.predict(table),
+        lambda: GPRegressor("poisson", formula="count ~ lon").fit(table, y),
+        lambda: npvi.suggest(table),
+    ):
+        with pytest.raises(ValueError, match="more than one column 'lon': rename or remove all but one"):
+            refused()
 
 
 def test_a_constant_column(X, y):

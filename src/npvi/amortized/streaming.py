@@ -34,6 +34,7 @@ from npvi.checks import (
     check_path,
     generator,
     refuse_masked,
+    refuse_repeated_names,
 )
 from npvi.components import Process, SolverLog, Stack
 from npvi.graph import build_graph
@@ -177,6 +178,7 @@ def _tables(source: Any) -> Any:
     if isinstance(source, str | os.PathLike):
         return source
     refuse_masked(source, "source")
+    refuse_repeated_names(source, "source")
     if _table(source) is not None:
         return [source]
     if not np.iterable(source):
@@ -205,6 +207,7 @@ def _reader(source: Any, columns: list[str], scratch: Path) -> Callable[[], Iter
         path, writer = scratch / "all.parquet", None
         for given in source:
             refuse_masked(given, "a table of source")
+            refuse_repeated_names(given, "a table of source")
             table = _table(given)
             if table is None:
                 raise TypeError(f"source must give tables, of pandas, polars or pyarrow; got {type(given).__name__}")

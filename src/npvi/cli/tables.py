@@ -111,7 +111,11 @@ class Table:
             from pyarrow.parquet import read_schema
 
             return [str(name) for name in read_schema(self.path).names]
-        return [str(name) for name in pd.read_csv(self.path, sep=self.separator, nrows=0, encoding="utf-8-sig").columns]
+        how: dict[str, Any] = {"sep": self.separator, "encoding": "utf-8-sig"}
+        names = [str(name) for name in pd.read_csv(self.path, nrows=0, **how).columns]
+        # pandas numbers those that come again
+        given = pd.read_csv(self.path, nrows=1, header=None, dtype=str, keep_default_na=False, **how).iloc[0].tolist()
+        return [own if own and given.count(own) > 1 else name for name, own in zip(names, given)]
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.metaestimators import available_if
 
-from npvi.checks import LARGEST, check_finite, refuse_masked, refuse_not_real
+from npvi.checks import LARGEST, check_finite, refuse_masked, refuse_not_real, refuse_repeated_names
 from npvi.estimators.mapping import Maps
 
 __all__ = ["Pipeline", "transformed"]
@@ -31,6 +31,7 @@ def transformed(pipeline: sklearn_pipeline.Pipeline, X: Any) -> Any:
 def _check_table(X: Any) -> None:
     """Raise unless steps may be handed it. Some take text and gaps, but none can tell what became of dates."""
     refuse_masked(X, "X")
+    refuse_repeated_names(X, "X")
     if isinstance(X, type) or not (isinstance(X, list | tuple) or hasattr(X, "shape")):
         raise TypeError(f"X must be an array or a table, got {X!r}")
     if hasattr(X, "columns") or scipy.sparse.issparse(X):

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from npvi.checks import LARGEST, as_numbers, check_finite, check_per_row, refuse_masked, refuse_not_real, rows_text
+from npvi.checks import (
+    LARGEST,
+    as_numbers,
+    check_finite,
+    check_per_row,
+    refuse_masked,
+    refuse_not_real,
+    refuse_repeated_names,
+    rows_text,
+)
 from npvi.kernels import Sphere, as_kernel
 from npvi.likelihoods import refuse_no_column, refuse_no_labels
 from npvi.maps import geometry_columns, is_geo_frame, is_geographic, place_names
@@ -39,6 +48,7 @@ _LARGEST_WEIGHT = 1e50
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
     """X as float64, or an error that names the column or the rows; remembers names and number of columns if `reset`."""
     refuse_masked(X, "X")
+    refuse_repeated_names(X, "X")
     X = with_places(estimator, X, reset=reset)
     # a table? Arrays, which are none, needn't be asked for all that tables may be
     frame = None if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from npvi.checks import check_path
+from npvi.checks import check_path, refuse_repeated_names
 from npvi.estimators import GPClassifier, GPRegressor
 from npvi.suggesting.columns import Roles, find_target, numbers_of, roles_of
 from npvi.suggesting.comparing import Compared, candidates, compare
@@ -153,14 +153,13 @@ def _frame(table: Any) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         frame = table
     else:
+        refuse_repeated_names(table, "table")
         found = nw.from_native(table, eager_only=True, pass_through=True)
         if not isinstance(found, nw.DataFrame):
             raise TypeError(f"table must be a data frame, or a mapping of names to columns; got {type(table).__name__}")
         frame = found.to_pandas()
     frame = frame.reset_index(drop=True).set_axis([str(name) for name in frame.columns], axis=1)
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise ValueError(f"table has more than one column {twice[0]!r}: rename or remove all but one")
+    refuse_repeated_names(frame, "table")
     if len(frame) < 2:
         raise ValueError(f"table has {len(frame)} row(s); a model needs at least two")
     return frame

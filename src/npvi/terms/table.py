@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from npvi.checks import LARGEST, among, refuse_masked, rows_text
+from npvi.checks import LARGEST, among, refuse_masked, refuse_repeated_names, rows_text
 from npvi.terms.records import Linear, Offset
 
 __all__ = ["EXTRA", "Expressions", "as_frame", "expression", "labels", "names_in", "numbers", "ordered_levels"]
@@ -39,6 +39,7 @@ def as_frame(X: Any, name: str = "X") -> pd.DataFrame:
     ['x0', 'x1']
     """
     refuse_masked(X, name)
+    refuse_repeated_names(X, name)
     if hasattr(X, "geometry") and hasattr(X, "crs"):
         places = X.geometry
         X = pd.DataFrame(X.drop(columns=places.name)).assign(x=places.x.to_numpy(), y=places.y.to_numpy())
@@ -46,9 +47,7 @@ def as_frame(X: Any, name: str = "X") -> pd.DataFrame:
     if isinstance(table, nw.DataFrame):
         frame = table.to_pandas()
         frame.columns = [str(column) for column in frame.columns]
-        twice = frame.columns[frame.columns.duplicated()]
-        if len(twice):
-            raise ValueError(f"{name} has two columns named {twice[0]!r}: rename one")
+        refuse_repeated_names(frame, name)  # 1 and "1" are one now
     else:
         try:
             values = np.asarray(X)

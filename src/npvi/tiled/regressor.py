@@ -24,6 +24,7 @@ from npvi.checks import (
     check_number,
     check_path,
     refuse_masked,
+    refuse_repeated_names,
 )
 from npvi.config import parameter_config, to_config
 from npvi.estimators import GPRegressor, NamedParts
@@ -432,6 +433,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
         """Rows, with the columns that the model knows."""
         names = list(self._job.source.inputs)
         refuse_masked(X, "X")
+        refuse_repeated_names(X, "X")
         if hasattr(X, "columns"):
             missing = [name for name in names if name not in X.columns]
             if missing:

@@ -146,7 +146,7 @@ def test_info(npvi, folder):
     ):
         assert text in done.stdout
     assert "no, yes" in npvi("info present.npvi").stdout
-    assert json.loads(npvi("info birds.npvi --json").stdout)["n_rows"] == 240
+    assert json.loads(npvi("info birds.npvi --json").stdout, parse_constant=pytest.fail)["n_rows"] == 240
 
 
 def test_info_of_a_damaged_file(npvi, folder, tmp_path):

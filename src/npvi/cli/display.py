@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +27,7 @@ __all__ = [
     "number",
     "results",
     "say",
+    "show_json",
     "show_pairs",
     "watching",
 ]
@@ -38,6 +41,23 @@ def say(message: str, style: str = "") -> None:
     """A message to the person, not part of the result."""
     # soft_wrap: a log file or another program gets the line whole
     messages().print(message, style=style, soft_wrap=True)
+
+
+def show_json(content: Any) -> None:
+    """A result for other programs: numbers that JSON hasn't, infinities and NaN, are null.
+
+    >>> show_json({"scores": [0.5, math.inf]})
+    {"scores": [0.5, null]}
+    """
+    typer.echo(json.dumps(_finite(content), allow_nan=False))
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def clean(text: str, lines: bool = False) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from npvi.cli.display import (
     describe_config,
     describe_noise,
     number,
+    show_json,
     show_pairs,
 )
 from npvi.cli.errors import guarded
@@ -45,7 +45,7 @@ def info(
 
         about = describe(model)
         if as_json:
-            typer.echo(json.dumps(about))
+            show_json(about)
             return
         notes, fitted = about["notes"], about["fit_info"]
         names = about["feature_names_in"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from npvi.cli.display import number, say, show_pairs, watching
+from npvi.cli.display import number, say, show_json, show_pairs, watching
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.models import Source, check_target, open_model
 from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials
@@ -68,9 +67,7 @@ def score(
         if totals.left_out:
             say(f"{table}: left out {totals.left_out:,} rows with missing values")
         if as_json:
-            # JSON has no infinity
-            finite = {name: None if value in (np.inf, -np.inf) else value for name, value in totals.scores().items()}
-            typer.echo(json.dumps(finite))
+            show_json(totals.scores())
         else:
             show_pairs(f"{model} on {table}", totals.shown())
 

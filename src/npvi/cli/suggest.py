@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from npvi.cli.display import clean, results, show_pairs, watching
+from npvi.cli.display import clean, results, show_json, show_pairs, watching
 from npvi.cli.errors import guarded
 from npvi.cli.tables import Table
 
@@ -44,7 +43,7 @@ def suggest(
         with watching():
             found = look_at(frame, target, path=table)
         if as_json:
-            typer.echo(json.dumps({name: getattr(found, name) for name in _FIELDS}))
+            show_json({name: getattr(found, name) for name in _FIELDS})
             return
         show_pairs(f"Suggested for {table}", found.reasons)
         results().print(clean(found.command), soft_wrap=True)

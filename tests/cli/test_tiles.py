@@ -60,6 +60,8 @@ def test_it_predicts_tables(fitted):
         (("--method", "npvi"), "--method does not go with --store"),
         (("--nugget", "0.5"), "was begun with nugget=0.01, and not 0.5"),
         (("--memory", "10MB"), "isn't enough"),
+        (("--inputs", "lon,lat"), "was begun with inputs lon, lat, forest, and not lon, lat: give another folder"),
+        (("--target", "hours"), "was begun with target count, and not hours"),
     ],
 )
 def test_what_tiles_do_not_serve_is_refused(fitted, more, words):

@@ -137,6 +137,13 @@ def _agree_on(job: Job, plan: Mapping[str, Any]) -> None:
         job.store.write_json(PLAN, plan)
         return
     before, now = job.plan, json.loads(json.dumps(plan))
+    for name in ("inputs", "target", "extras"):
+        old, new = before["source"][name], now["source"][name]
+        if old != new:
+            raise StoreError(
+                f"{job.store.folder} was begun with {name} {_words(old)}, and not {_words(new)}: give another folder, "
+                "or remove this one"
+            )
     if before["source"] != now["source"]:
         raise StoreError(
             f"{job.store.folder} was begun with other tables, or they have changed since: a model is of one state of "
@@ -154,6 +161,17 @@ def _agree_on(job: Job, plan: Mapping[str, Any]) -> None:
                 f"{job.store.folder} was begun with {name}={before[name]:g}, and not {now[name]:g}: give another "
                 "folder, or remove this one"
             )
+
+
+def _words(columns: Any) -> str:
+    """Columns as an error names them.
+
+    >>> _words(["lon", "lat"]), _words("count"), _words({"exposure": "hours"}), _words({})
+    ('lon, lat', 'count', 'exposure=hours', 'none')
+    """
+    if isinstance(columns, Mapping):
+        columns = [f"{name}={column}" for name, column in columns.items()]
+    return str(columns) if isinstance(columns, str) else ", ".join(map(str, columns)) or "none"
 
 
 def update(store: Store, tables: Source, runner: Runner, rounds: int) -> None:

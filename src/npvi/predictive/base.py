@@ -744,9 +744,9 @@ def _with_linear_part(
     variance: float,
     mean: float,
     level: float,
-    ends: tuple[float, float],
-    unit: float,
-    rng: np.random.Generator,
+    ends: tuple[float, float] = (-np.inf, np.inf),
+    unit: float = 0.0,
+    rng: np.random.Generator | None = None,
 ) -> Total:
     """Draws of a sum whose part that is linear in f, `linear` in the draws, is known to be N(0, variance).
 
@@ -765,10 +765,9 @@ def _with_linear_part(
     # where means are made by rare events few draws have seen them, and what these say of the slope holds for them
     along = min(max(along, 0.0), 1.0)
     moved = along * (placed - linear)
-    if 0.0 < unit and np.all(totals < _WHOLE * unit):
-        draws = unit * _moved_counts(
-            totals / unit, moved / unit, along * linear / unit, *(end / unit for end in ends), rng
-        )
+    if unit > 0.0 and np.all((totals < _WHOLE * unit) & (np.abs(moved) < _WHOLE * unit)):
+        low, high = np.rint(np.array(ends) / unit)
+        draws = unit * _moved_counts(totals / unit, moved / unit, along * linear / unit, low, high, generator(rng))
     else:
         draws = np.clip(totals + moved, *ends)
     good = np.isfinite(mean) and np.isfinite(std)
@@ -790,8 +789,9 @@ def _moved_counts(
     low, high : ends of what they can be; the upper one may be infinite.
 
     >>> rng = np.random.default_rng(0)
-    >>> draws = _moved_counts(rng.poisson(0.1, 10_000).astype(float), np.full(10_000, 0.05), np.zeros(10_000), 0.0, np.inf, rng)
-    >>> round(draws.mean(), 2), np.unique(draws).tolist()
+    >>> counts, by = rng.poisson(0.1, 10_000).astype(float), np.full(10_000, 0.05)
+    >>> draws = _moved_counts(counts, by, np.zeros(10_000), 0.0, np.inf, rng)
+    >>> round(float(draws.mean()), 2), np.unique(draws).tolist()
     (0.15, [0.0, 1.0, 2.0, 3.0])
     """
     counts = np.clip(np.rint(counts), low, high)

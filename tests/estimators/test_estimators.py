@@ -41,6 +41,7 @@ def expected_to_fail(estimator):
 @pytest.mark.filterwarnings("ignore:n_neighbors is")
 @pytest.mark.filterwarnings("ignore:input column")
 @pytest.mark.filterwarnings("ignore:the kernel makes")
+@pytest.mark.filterwarnings("ignore:all labels are the same")
 @parametrize_with_checks([GPRegressor(), GPClassifier()], expected_failed_checks=expected_to_fail)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -398,9 +399,11 @@ def test_labels_that_are_yet_to_come():
 
 def test_a_single_class_is_all_that_is_ever_predicted():
     X, _ = counts(30)
-    model = GPClassifier().fit(X, ["only"] * 30)
+    with pytest.warns(UserWarning, match="all labels are the same"):
+        model = GPClassifier().fit(X, ["only"] * 30)
     assert model.predict(new_points()).tolist() == ["only"] * 25
     np.testing.assert_array_equal(model.predict_proba(new_points()), np.ones((25, 1)))
+    assert model.predict_dist(new_points()).mean.max() < 1.0 / 30.0  # of any other
 
 
 # -- means ------------------------------------------------------------------------------------------------------------

@@ -260,3 +260,44 @@ def test_few_inducing_points_that_leave_everything_open(X):
         model.set_params(learn=False).fit(20.0 * X[:40], y)
     model.set_params(n_inducing=7).fit(20.0 * X[:40], y)
     assert np.isfinite(model.predict(X)).all()
+
+
+# -- few rows, and rows that are all the same --------------------------------------------------------------------------
+
+
+def test_few_rows_are_learned_from_and_integrated_over():
+    """90 % intervals for new responses, where the model is right: 60 % of them were inside with guesses."""
+    inside = []
+    for seed in range(24):
+        n, rng = 2 + seed % 3, np.random.default_rng(seed // 3)
+        X = rng.uniform(size=(n + 20, 1))
+        covariance = np.exp(-np.abs(X - X.T) / 0.3) + 1e-8 * np.eye(n + 20)
+        y = 3.0 + np.linalg.cholesky(covariance) @ rng.normal(size=n + 20) + 0.5 * rng.normal(size=n + 20)
+        model = npvi.GPRegressor(hyper="integrate", n_jobs=1).fit(X[:n], y[:n])
+        assert model.fit_info_["hyper"]["done"] == "integrate"
+        low, high = model.predict_dist(X[n:]).interval(0.9)
+        inside.append(np.mean((y[n:] >= low) & (y[n:] <= high)))
+    assert 0.65 < np.mean(inside) < 0.98
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "gamma", "poisson"])
+def test_nothing_is_learned_from_one_row_and_that_is_said(likelihood):
+    with pytest.warns(UserWarning, match="nothing was learned: one row says too little"):
+        model = npvi.GPRegressor(likelihood).fit([[1.0, 2.0]], [2.0])
+    assert np.isfinite(model.predict([[1.0, 2.0]])).all()
+
+
+def test_nothing_is_learned_from_few_rows_without_priors_and_that_is_said():
+    with pytest.warns(UserWarning, match="nothing was learned: 4 rows say too little"):
+        npvi.GPRegressor(hyperprior=None).fit([[1.0], [2.0], [3.0], [4.0]], [1.0, 3.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student_t", "gamma", "weibull", "lognormal"])
+def test_where_all_responses_are_equal_new_ones_are_next_to_them(likelihood):
+    """300 rows of 2.0 had means of 2.42, and standard deviations of 2.93, under gamma noise."""
+    X = np.random.default_rng(2).uniform(0.0, 10.0, (60, 2))
+    with pytest.warns(UserWarning, match="y is 2 in every row: nothing tells how far"):
+        model = npvi.GPRegressor(likelihood, n_jobs=1).fit(X, np.full(60, 2.0))
+    dist = model.predict_dist(X[:5] + 0.3)
+    np.testing.assert_allclose(dist.mean, 2.0, rtol=0.01)
+    assert np.all(dist.std < 0.1)

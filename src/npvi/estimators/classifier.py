@@ -122,7 +122,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
         Returns
         -------
         Predictive
-            of 1 for the second label and 0 for the first, where there are two.
+            of 1 for the second label and 0 for the first, where there are two. Where there is one label only, 1 is for
+            any other, of which `predict_proba` has no column.
         CategoricalPredictive
             where there are more: with ``probabilities``, ``mode``, ``log_prob(labels)``, ``sample(n, seed)``,
             ``latent_mean`` and ``latent_var`` (without the nugget) of each row and label, ``reach``, and
@@ -190,8 +191,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
 
     def _mean(self, y: NDArray, weight: NDArray[np.float64] | None) -> str:
         seen = y if weight is None else y[weight > 0.0]
-        # of a label that was never seen the mean would be infinite, and with one label only any but zero
-        return self.mean if len(np.unique(seen)) >= max(2, len(self.classes_)) else "zero"
+        # of several labels the mean of one that was never seen would be infinite
+        return self.mean if not self._several or len(np.unique(seen)) == len(self.classes_) else "zero"
 
     def _encode(self, y: NDArray, every: Any = None) -> NDArray:
         y = check_labels(y)

@@ -71,8 +71,8 @@ class GPRegressor(MapsNumbers, WithTerms):
         For "npvi-nn": finishing sweeps, 0 to 3.
     learn : {True, False, "grid"}
         Whether hyper-parameters are learned, by the largest bound, or stay as given. "grid": the paper's way, the
-        length scale among seven that predicts a validation split best (`npvi.grid_search` has more of it). From fewer
-        than five rows, or where all responses are equal, nothing is learned.
+        length scale among seven that predicts a validation split best (`npvi.grid_search` has more of it). From one
+        row nothing is learned, which a warning says; nor, without priors (``hyperprior=None``), from fewer than five.
     coords : columns or None
         Which columns of X the process sees, by name or number; the others are covariates of the mean. None: all.
     coefficient_scale : {"weak", None} or float

@@ -70,8 +70,9 @@ _SMOOTHNESS = (0.5, 1.5, 2.5)
 _HALF = {0.5: 0.6931, 1.5: 0.9690, 2.5: 1.0421}
 #: nats between two smoothnesses below which the part can't tell, and below which a larger one can't
 _TELLS, _DOUBT = 50.0, 10.0
-#: fewer rows say too little to learn from
-_FEWEST = 5
+#: rows from which on there is something to learn: with priors as soon as responses can have a scale, since what the
+#: data leave open is integrated over; and by maximum likelihood
+_FEWEST, _FEWEST_FLAT = 2, 5
 
 
 @dataclass(frozen=True)
@@ -462,7 +463,7 @@ def learn(
 ) -> Learned:
     """The model with the largest bound (the largest likelihood where f can be integrated out).
 
-    Where there are a few rows only, or all responses are equal, nothing is learned: the model stays where it starts.
+    Of one row nothing is learned: the model stays where it starts. (Without priors of fewer than five, or equal ones.)
 
     Parameters
     ----------
@@ -477,7 +478,7 @@ def learn(
     """
     started = time.perf_counter()
     learner = Learner(said, build, report, weak, other_start)
-    if not _can_learn(table.data):
+    if not _can_learn(table.data, weak):
         return Learned(model, build(model.kernel.coordinates(table.X)), None, _info(learner, started))
     learner.space(table, model)  # settles how far parameters may go
     found = _found(learner, table, model, other_link)
@@ -562,10 +563,10 @@ def _info(learner: Learner, started: float, found: _Found | None = None) -> dict
     }
 
 
-def _can_learn(data: Data) -> bool:
-    """Whether there are rows enough, and responses that differ, among those that have weight."""
+def _can_learn(data: Data, weak: bool) -> bool:
+    """Whether there are rows enough among those that have weight."""
     y = data.y if data.weight is None else data.y[data.weight > 0.0]
-    return len(y) >= _FEWEST and bool(np.ptp(y) > 0.0)
+    return len(y) >= _FEWEST if weak else len(y) >= _FEWEST_FLAT and bool(np.ptp(y) > 0.0)
 
 
 def with_smoothness(model: Model, X: NDArray, smoothness: float) -> Model:

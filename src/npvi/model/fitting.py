@@ -120,14 +120,15 @@ def _warn_about(task: Task) -> None:
         columns = task.part.coords[constant[:5]]
         which = ", ".join(str(column) if names is None else names[column] for column in columns)
         warn(f"input column {which} is constant in the training data: it cannot say anything about y; leave it out")
-    y = task.table.data.y
+    data = task.table.data
+    y = data.y
     if np.ptp(y) > 0.0 and hardly_varies(y):
         warn(f"y is {y[0]:g} in every row but for rounding, and taken for a constant: if it isn't, subtract {y[0]:g}")
-    warn_about_presences(task.table.data)
-    if task.part.constant and task.table.data.one_sided:
+    warn_about_presences(data)
+    if task.part.constant and data.one_sided:
         warn(
-            f"{_all_alike(task.table.data)}: how rare the others are can't be known, so the constant mean (of log or "
-            f"logit) has a prior of mean 0 and standard deviation {constant_scale(task.table.data):g}"
+            f"{_all_alike(data)}: how rare the others are can't be known, so the constant mean (of log or "
+            f"logit) has a prior of mean 0 and standard deviation {constant_scale(data):g}"
         )
 
 
@@ -183,6 +184,19 @@ def _learned(task: Task) -> _Chosen:
         other_link=other_link,
         other_start=other_start,
     )
+    y, support = seen.y, likelihood.support
+    if learned.learner is not None:
+        if not (np.ptp(y) or support.discrete or support.atom is not None or "censored" in seen.row):
+            warn(
+                f"y is {y[0]:g} in every row: nothing tells how far other responses may be from it, and the model "
+                "expects them next to it"
+            )
+    else:
+        rows = "one row says" if len(counted) == 1 else f"{len(counted)} rows say"
+        warn(
+            f"nothing was learned: {rows} too little about the kernel and the noise. They are guesses, and so is how "
+            "far predictions may be off; give more rows, or numbers of your own with learn=False"
+        )
     return _Chosen(learned.model, learned.graph, learned.start, learned)
 
 

@@ -14,6 +14,7 @@ from sklearn.base import clone
 import npvi
 from npvi import GPRegressor, VaryingNoiseRegressor
 from npvi.estimators import varying_noise
+from npvi.estimators.leaving_out import left_out
 from npvi.inference.cavity import without_own
 from npvi.kernels import Matern32
 from npvi.likelihoods import Gamma, Gaussian, LogNormal
@@ -195,7 +196,7 @@ def test_one_variance_where_that_is_as_good(monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 10.0, (200, 1))
     y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(200)
-    scores = iter([{"log_score": -1.0, "crps": 0.5}, {"log_score": -0.5, "crps": 0.6}])
+    scores = iter([({"log_score": -1.0, "crps": 0.5}, -np.ones(200)), ({"log_score": -0.5, "crps": 0.6}, np.ones(200))])
     monkeypatch.setattr(varying_noise._Pair, "leave_one_out", lambda *arguments: next(scores))
     with pytest.warns(UserWarning, match="predicts no better than one variance"):
         model = VaryingNoiseRegressor().fit(X, y)
@@ -235,7 +236,7 @@ def test_a_second_smoothness_has_its_say():
         np.log(0.75) + alone.log_prob(y[:50]), np.log(0.25) + second.predict_dist(X[:50]).log_prob(y[:50])
     )
     np.testing.assert_allclose(both.log_prob(y[:50]), expected)
-    assert varying_noise._Pair(model.model_, model.noise_model_).leave_one_out(y, None)["log_score"] > -5.0
+    assert varying_noise._Pair(model.model_, model.noise_model_).leave_one_out(y, None)[0]["log_score"] > -5.0
 
 
 def test_the_level_of_the_noise_does_not_follow_that_of_the_surface():
@@ -255,7 +256,8 @@ def test_an_interrupt_leaves_what_there_is(monkeypatch):
 
 def test_responses_that_are_all_equal():
     X = np.linspace(0.0, 1.0, 30)[:, None]
-    model = VaryingNoiseRegressor().fit(X, np.full(30, 3.0))
+    with pytest.warns(UserWarning, match="y is 3 in every row"):
+        model = VaryingNoiseRegressor().fit(X, np.full(30, 3.0))
     np.testing.assert_allclose(model.predict(X), 3.0)
 
 
@@ -364,3 +366,47 @@ def test_not_fitted_yet(tmp_path):
         VaryingNoiseRegressor().predict([[0.0]])
     with pytest.raises(npvi.persistence.ModelFileError, match="not fitted yet"):
         VaryingNoiseRegressor().save(tmp_path / "none.npvi")
+
+
+def simulated(n, quiet, loud, seed):
+    """Rows of a rough surface, of which the first n are for a fit, under noise that is quiet in the west."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n + 40, 1))
+    covariance = np.exp(-np.abs(X - X.T) / 0.3) + 1e-8 * np.eye(n + 40)
+    f = np.linalg.cholesky(covariance) @ rng.normal(size=n + 40)
+    return X, f + np.where(X[:, 0] < 0.5, quiet, loud) * rng.normal(size=n + 40)
+
+
+@pytest.mark.filterwarnings("ignore:noise that differs")
+def test_few_rows_under_the_same_noise_have_one_variance_and_honest_intervals():
+    """By chance a second surface predicted a little better for a third of such data; 77 % were in 90 % intervals."""
+    inside, varying = [], []
+    for seed in range(8):
+        X, y = simulated(10, 0.5, 0.5, seed)
+        model = VaryingNoiseRegressor(GPRegressor(hyper="integrate", n_jobs=1)).fit(X[:10], y[:10])
+        low, high = model.predict_dist(X[10:]).interval(0.9)
+        inside.append(np.mean((y[10:] >= low) & (y[10:] <= high)))
+        varying.append(model.noise_model_ is not None)
+    assert np.mean(inside) > 0.82
+    assert np.mean(varying) < 0.2
+
+
+def test_what_is_not_known_of_the_surface_is_integrated_over_under_noise_that_varies(tmp_path):
+    X, y = simulated(60, 0.05, 0.8, 0)
+    integrated, plugged = (
+        VaryingNoiseRegressor(GPRegressor(hyper=hyper, n_jobs=1)).fit(X[:60], y[:60])
+        for hyper in ("integrate", "plug-in")
+    )
+    assert integrated.noise_model_ is not None
+    assert integrated.model_.fit_info_["hyper"]["done"] == "integrate"
+    dist = integrated.predict_dist(X[60:])
+    far = [model.predict_dist([[5.0]]).std[0] for model in (integrated, plugged)]
+    assert far[0] > far[1]
+    parts = [(fitted.model.likelihood, share) for fitted, share in integrated.model_.fitted_.shares()]
+    assert len(parts) > 5
+    assert sum(share for _, share in parts) == pytest.approx(1.0)
+    integrated.save(tmp_path / "m.npvi")
+    np.testing.assert_allclose(
+        npvi.load(tmp_path / "m.npvi").predict_dist(X[60:]).log_prob(y[60:]), dist.log_prob(y[60:])
+    )
+    assert np.isfinite(left_out(integrated).log_prob(y[:60])).all()

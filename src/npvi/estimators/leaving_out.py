@@ -43,9 +43,7 @@ def left_out(model: Any, rows: Any = None) -> Any:
     some = slice(None) if rows is None else rows
     if isinstance(model, VaryingNoiseRegressor) and model.noise_model_ is not None:
         g = _latent(model.noise_model_.fitted_, some)
-        own, share = model.model_, model.model_.companion_weight_
-        shares = [(own.fitted_, 1.0 - share), (own.fitted_.companion, share)]
-        kept = [(fitted, part) for fitted, part in shares if fitted is not None]
+        kept = model.model_.fitted_.shares()
         dists = [VaryingNoisePredictive(fitted.model.likelihood, *_latent(fitted, some), *g) for fitted, _ in kept]
         return dists[0] if len(dists) == 1 else MixturePredictive(dists, [part for _, part in kept])
     fitted = getattr(model, "model_", model).fitted_

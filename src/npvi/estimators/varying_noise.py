@@ -27,7 +27,7 @@ from npvi.estimators.regressor import GPRegressor
 from npvi.inference.stochastic import SGD
 from npvi.kernels import as_kernel
 from npvi.likelihoods import Gamma, Gaussian, Likelihood, LogNormal, as_likelihood
-from npvi.model import Fitted, in_rows, latent_at, latent_left_out
+from npvi.model import Fitted, in_rows, latent_at, latent_left_out, most_integrated
 from npvi.parameters import fixed
 from npvi.predictive import MixturePredictive, Predictive, VaryingNoisePredictive, gaussian_crps
 from npvi.priors import NotPositiveDefiniteError
@@ -40,6 +40,8 @@ Vector = NDArray[np.float64]
 
 #: nats per row, by leaving out one at a time, that another round must gain
 _GAIN = 0.01
+#: standard errors by which noise that varies must predict better than one variance
+_CLEARLY = 2.0
 #: variance that all rows share, relative to the smallest that is found: next to nothing, but a number
 _SHARED = 1e-3
 _NONE = 1e-300
@@ -66,7 +68,7 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
     ----------
     model_ : GPRegressor, fitted: f, its noise known in each row.
     noise_model_ : GPRegressor, fitted: g, the logarithm of the noise's variance; None where one variance for all rows
-        predicts as well, which a warning says.
+        predicts as well, by two standard errors of leaving out one observation at a time, which a warning says.
     likelihood_ : that of `model_`.
     rounds_ : list of dict
         How well each observation is predicted from all others: ``log_score`` and ``crps`` (both on the scale of f) with
@@ -85,6 +87,10 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
     """
 
     _takes_points = True
+    model_: GPRegressor
+    noise_model_: GPRegressor | None
+    rounds_: list[dict[str, float]]
+    likelihood_: Likelihood
     _made: ClassVar = {"model": lambda _: GPRegressor(), "kernel": as_kernel}
 
     def __init__(self, model=None, kernel="matern", max_rounds=5):
@@ -109,13 +115,18 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
         values = likelihood.check_response(as_numbers(responses, "y"))
         weight = validation.check_weights(sample_weight, inputs)
         latent = np.log(values) if isinstance(likelihood, LogNormal) else values
-        template = clone(template).set_params(hyper="plug-in")  # what the noise leaves unknown is far more
+        hyper, template = template.hyper, clone(template).set_params(hyper="plug-in")  # on the way
         pair = _Pair(clone(template).fit(X, y, weight), None)
-        self._keep(pair, [pair.leave_one_out(latent, weight)])  # an interrupt leaves what there is
+        score, by_row = pair.leave_one_out(latent, weight)
+        self._keep(pair, [score])  # an interrupt leaves what there is
         if len(np.unique(latent if weight is None else latent[weight > 0.0])) < 2:
             return self
         with interrupts_remembered():
-            self._rounds(X, y, latent, weight, template, likelihood)
+            self._rounds(X, y, latent, weight, template, likelihood, by_row)
+            g = self.noise_model_
+            if hyper == "integrate" or (hyper == "auto" and len(latent) <= most_integrated(collapsed=g is None)):
+                template.set_params(hyper=hyper)
+                self._keep(_Pair(self._mean(X, y, weight, g, template, likelihood), g), self.rounds_)
         if self.noise_model_ is None:
             warnings.warn(
                 "noise that differs from place to place predicts no better than one variance for all rows, which is "
@@ -126,26 +137,37 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
         return self
 
     def _rounds(
-        self, X: Any, y: Any, latent: Vector, weight: Any, template: GPRegressor, likelihood: Likelihood
+        self,
+        X: Any,
+        y: Any,
+        latent: Vector,
+        weight: Any,
+        template: GPRegressor,
+        likelihood: Likelihood,
+        by_row: Vector,
     ) -> None:
-        """Round after round, until another one would make predictions no better."""
-        pair = _Pair(self.model_, None)
+        """Round after round, until another one would make predictions no better; `by_row` are log scores of before."""
+        pair = alone = _Pair(self.model_, None)
+        first, clearly = self.rounds_, True
         for number in range(self.max_rounds):
             progress.report("noise", round=number + 1, of=self.max_rounds, **self.rounds_[-1])
             try:
                 pair = self._round(X, y, latent, weight, pair.mean, template, likelihood)
             except NotPositiveDefiniteError:  # variances too far apart for float64
                 break
-            score, best = pair.leave_one_out(latent, weight), self.rounds_[-1]
+            (score, rows), best = pair.leave_one_out(latent, weight), self.rounds_[-1]
             if not (score["log_score"] > best["log_score"] and score["crps"] < best["crps"]):
                 break
             self._keep(pair, [*self.rounds_, score])
+            clearly = _clearly(rows - by_row, weight)
             if score["log_score"] < best["log_score"] + _GAIN:
                 break
+        if not clearly:  # a surface of noise that chance has made is worse than none
+            self._keep(alone, first)
 
     def _keep(self, pair: _Pair, scores: list[dict[str, float]]) -> None:
         self.model_, self.noise_model_, self.rounds_ = pair.mean, pair.noise, scores
-        self.likelihood_: Likelihood = pair.mean.likelihood_
+        self.likelihood_ = pair.mean.likelihood_
 
     def _check(self, template: Any) -> Likelihood:
         """The likelihood, where this can be done with the model's settings."""
@@ -180,11 +202,18 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
         g = clone(template).set_params(likelihood=half, kernel=self.kernel, nugget=None, mean=level)
         g.set_params(coefficient_scale="weak").fit(X, squares, weight)
         g.fitted_ = replace(g.fitted_, companion=None, companion_weight=0.0)  # one is enough for a variance
+        return _Pair(self._mean(X, y, weight, g, template, noise), g)
+
+    def _mean(
+        self, X: Any, y: Any, weight: Any, g: GPRegressor | None, template: GPRegressor, noise: Likelihood
+    ) -> GPRegressor:
+        """f given g."""
+        if g is None:
+            return clone(template).fit(X, y, weight)
         of_g = g.fitted_
         variance = np.exp(in_rows(of_g, of_g.posterior.mean) - 0.5 * in_rows(of_g, of_g.marginal_variance))
         shared = noise.replace(variance=fixed(_SHARED * float(variance.min())))
-        f = clone(template).set_params(likelihood=shared).fit(X, y, weight, noise_variance=variance)
-        return _Pair(f, g)
+        return clone(template).set_params(likelihood=shared).fit(X, y, weight, noise_variance=variance)
 
     def predict_dist(self, X: Any, **row: Any) -> Predictive:
         """The predictive distribution of the response at each row of X.
@@ -203,18 +232,16 @@ class VaryingNoiseRegressor(NamedParts, MapsNumbers, RegressorMixin, BaseEstimat
         log_noise = latent_at(self.noise_model_.fitted_, rows, n_jobs)
         of_noise = (log_noise.mean, log_noise.variance + log_noise.nugget)  # that of a new response
         joint = log_noise.sampler(nugget=True)
-        parts = []
-        for fitted in (self.model_.fitted_, self.model_.fitted_.companion):
-            if fitted is not None:
-                f = latent_at(fitted, rows, n_jobs)
-                of_f = (fitted.model.likelihood, f.mean, f.variance)
-                draws = (f.sampler(), joint)
-                here = VaryingNoisePredictive(*of_f, *of_noise, *draws, nugget=f.nugget, reach=f.reach)
-                parts.append(here)
+        parts, shares = [], []
+        for fitted, share in self.model_.fitted_.shares():
+            f = latent_at(fitted, rows, n_jobs)
+            of_f = (fitted.model.likelihood, f.mean, f.variance)
+            draws = (f.sampler(), joint)
+            parts.append(VaryingNoisePredictive(*of_f, *of_noise, *draws, nugget=f.nugget, reach=f.reach))
+            shares.append(share)
         if len(parts) == 1:
             return parts[0]
-        share = self.model_.companion_weight_
-        return _with_noise_std(MixturePredictive(parts, [1.0 - share, share]), parts[0].noise_std)
+        return _with_noise_std(MixturePredictive(parts, shares), parts[0].noise_std)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean of the response at each row of X; with `return_std` also its standard deviation."""
@@ -256,8 +283,9 @@ class _Pair:
     mean: GPRegressor
     noise: GPRegressor | None
 
-    def leave_one_out(self, latent: Vector, weight: Vector | None) -> dict[str, float]:
-        """How well each observation is predicted from all others; its logarithm where the noise is log-normal.
+    def leave_one_out(self, latent: Vector, weight: Vector | None) -> tuple[dict[str, float], Vector]:
+        """How well each observation is predicted from all others, its logarithm where the noise is log-normal: in the
+        mean, and the log score of each row.
 
         The log score alone would go on rising where noise takes the place of structure, and means get worse.
         """
@@ -274,7 +302,20 @@ class _Pair:
         scores = {"log_score": mixed.log_prob(latent), "crps": gaussian_crps(mixed, latent)}
         counted = slice(None) if weight is None else weight > 0.0
         some = None if weight is None else weight[counted]
-        return {name: float(np.average(values[counted], weights=some)) for name, values in scores.items()}
+        means = {name: float(np.average(values[counted], weights=some)) for name, values in scores.items()}
+        return means, scores["log_score"]
+
+
+def _clearly(gains: Vector, weight: Vector | None) -> bool:
+    """Whether the mean of gains is more than two of its standard errors.
+
+    >>> _clearly(np.array([1.0, 1.1, 0.9]), None), _clearly(np.array([3.0, -1.0, 0.5]), None)
+    (True, False)
+    """
+    w = np.ones(len(gains)) if weight is None else weight
+    w, gains = w[w > 0.0] / w.sum(), gains[w > 0.0]
+    mean = float(w @ gains)
+    return mean > _CLEARLY * float(np.sqrt(w**2 @ (gains - mean) ** 2))
 
 
 def _one_for_all(fitted: Fitted) -> tuple[Vector, Vector]:

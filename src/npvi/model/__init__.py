@@ -2,6 +2,7 @@
 
 from npvi.model.fitted import Fitted, Hyper, Interrupted, warn_about_sums
 from npvi.model.fitting import fit
+from npvi.model.hyper import most_integrated
 from npvi.model.inferring import ScaleWarning
 from npvi.model.leaving_out import in_rows, latent_left_out, left_out_by
 from npvi.model.linear_part import LinearPart
@@ -39,6 +40,7 @@ __all__ = [
     "latent_at",
     "latent_left_out",
     "left_out_by",
+    "most_integrated",
     "plain_parts",
     "predict",
     "predict_alone",

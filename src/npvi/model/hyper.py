@@ -17,7 +17,7 @@ from npvi.model.fitted import Fitted, Hyper
 from npvi.model.inferring import Task, UnusablePosteriorError, fitted_at
 from npvi.runtime import progress
 
-__all__ = ["learned_table", "settle"]
+__all__ = ["learned_table", "most_integrated", "settle"]
 
 #: rows up to which they are integrated over, unless that is asked for or ruled out; and where f can be integrated out
 #: first, so that an evaluation takes next to no time
@@ -89,10 +89,15 @@ def _why_not(task: Task, learned: Learned) -> str:
         return "three or more labels have a function each"
     if spec.method != "full" or spec.prior != "nngp":
         return f"method={spec.method!r} with prior={spec.prior!r}; hyper='integrate' does it all the same"
-    most = _ROWS_COLLAPSED if can_collapse(task.table.data) else _ROWS
+    most = most_integrated(can_collapse(task.table.data))
     if len(task.table) > most:
         return f"more than {most} rows leave little unknown; hyper='integrate' does it all the same"
     return ""
+
+
+def most_integrated(collapsed: bool) -> int:
+    """Rows up to which "auto" integrates, where f can be integrated out first and where it can't."""
+    return _ROWS_COLLAPSED if collapsed else _ROWS
 
 
 def _around(fitted: Fitted, task: Task, model: Model, learner: Learner) -> Integration | None:

@@ -178,7 +178,7 @@ def numbers(frame: pd.DataFrame, name: str, path: Path) -> NDArray[np.float64]:
     if text.any() and not values.notna().any():  # of yes and no alone, as Python and R write them
         yes = column[text].astype(str).str.strip().str.lower().map({"true": 1.0, "false": 0.0})
         if yes.notna().all():
-            return yes.astype(np.float64).reindex(column.index).to_numpy()
+            return np.asarray(yes.reindex(column.index), dtype=np.float64)
     if text.any():
         first = int(np.flatnonzero(text)[0])
         value = str(column.iloc[first])[:40]

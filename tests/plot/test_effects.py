@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -28,6 +30,24 @@ def test_every_part_is_drawn(model):
     np.testing.assert_allclose(curve[:, 1], exact)
     assert len(axes[1].get_yticks()) == 30  # of 40 levels
     assert "of 40" in axes[1].get_xlabel()
+    plt.close("all")
+
+
+def test_numbers_at_ticks_leave_each_other_room():
+    """Small effects, of many digits, in narrow pictures."""
+    rng = np.random.default_rng(0)
+    t = pd.DataFrame({"g": rng.choice(list("abc"), 90), "w": rng.uniform(size=90)})
+    t["y"] = 0.1 * rng.standard_normal(90)
+    model = npvi.GPRegressor(formula="y ~ w + (1|g)", learn=False).fit(t)
+    figure, axes = plt.subplots(1, 2, figsize=(6.0, 3.0), layout="constrained")
+    npvi.plot.terms(model, ax=axes)
+    figure.draw_without_rendering()
+    for axis in axes:
+        boxes = [label.get_window_extent() for label in axis.get_xticklabels()]
+        seen = [box for box in boxes if axis.bbox.x0 <= (box.x0 + box.x1) / 2 <= axis.bbox.x1]
+        assert len(seen) > 1
+        assert all(left.x1 < right.x0 for left, right in pairwise(seen))
+    assert axes[0].get_ylabel() == "g"
     plt.close("all")
 
 

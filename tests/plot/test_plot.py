@@ -50,6 +50,18 @@ def test_observations_are_counted_and_axes_returned():
     plt.close("all")
 
 
+@pytest.mark.parametrize("shape", [(20, 20), (10, 40), (40, 12)])
+def test_all_of_a_map_is_in_its_picture(shape):
+    values = np.linspace(0.2, 3.8, shape[0] * shape[1]).reshape(shape)
+    axes = {"lat": 40.25 + np.arange(shape[0]) / 2, "lon": -4.75 + np.arange(shape[1]) / 2}
+    axis = npvi.plot.map(xarray.Dataset({"mean": (("lat", "lon"), values)}, axes))
+    axis.figure.draw_without_rendering()
+    picture = axis.figure.bbox
+    for words in (axis.xaxis.label, axis.yaxis.label, axis.title, axis.figure.axes[1].yaxis.label):
+        assert all(picture.contains(*corner) for corner in words.get_window_extent().corners())
+    plt.close("all")
+
+
 def test_bad_input_is_named():
     found = _grid(np.ones((2, 2)))
     with pytest.raises(ValueError, match="show must name one of mean; got 'median'"):

@@ -56,7 +56,7 @@ def _map(model: Any, target: str) -> Any:
         return None
     covariates, said = with_medians(model, places, None)
     found = model.predict_grid(covariates=covariates)
-    figure = Figure(figsize=figure_size(found), layout="constrained")  # of no window
+    figure = Figure(figsize=figure_size(found), layout="compressed")  # of no window
     show = "label" if "label" in found and "mean" not in found else None
     title = f"{target}: {show or 'mean'} and observations"
     seen = training_inputs(model)[:, list(places.places)]

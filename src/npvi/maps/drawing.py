@@ -69,7 +69,7 @@ def map(
     name, draw = _chosen(show, _shown(found)), _grid if hasattr(found, "data_vars") else _polygons
     ratio = _ratio(found)
     if ax is None:  # last: what is refused leaves no open figure behind
-        _, ax = plt.subplots(figsize=figure_size(found), layout="constrained")
+        _, ax = plt.subplots(figsize=figure_size(found), layout="compressed")
     image, words = draw(ax, found, name, within_reach)
     if lines:
         _borders(ax, found)

@@ -110,7 +110,7 @@ def _to_png(found: Any, path: Path, **picture: Any) -> None:
     from npvi.maps.drawing import figure_size
     from npvi.maps.drawing import map as plot_map
 
-    figure = Figure(figsize=figure_size(found), layout="constrained")  # of no window, which nobody would close
+    figure = Figure(figsize=figure_size(found), layout="compressed")  # of no window, which nobody would close
     plot_map(found, ax=figure.add_subplot(), **picture)
     figure.savefig(path, dpi=150, bbox_inches="tight")
 

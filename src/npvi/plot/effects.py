@@ -15,6 +15,8 @@ __all__ = ["terms"]
 
 #: values of a covariate at which a smooth is drawn, cells along each side of a surface, and levels shown
 _CURVE, _SIDE, _LEVELS = 120, 40, 30
+#: intervals between ticks of effects: their numbers have up to six characters
+_TICKS = 4
 
 
 def terms(model: Any, parts: Any = None, level: float = 0.9, ax: Any = None) -> Any:
@@ -84,12 +86,14 @@ def _curve(axis: Any, model: Any, part: Any, level: float) -> None:
     axis.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
     shown = np.quantile(seen, np.linspace(0.0, 1.0, 101))
     axis.plot(shown, np.full(101, -0.02), "|", color="0.5", transform=axis.get_xaxis_transform(), clip_on=False)
+    axis.tick_params(axis="x", pad=7.0)  # below these
     axis.set_xlabel(verbatim(name))
     axis.set_ylabel("effect")
     tidy(axis)
 
 
 def _levels(axis: Any, model: Any, part: Any, level: float) -> None:
+    from matplotlib.ticker import MaxNLocator
     from scipy.special import ndtri
 
     table = model.effects(part.name)
@@ -107,6 +111,8 @@ def _levels(axis: Any, model: Any, part: Any, level: float) -> None:
         f"{part.effect_names[0]}, lowest and highest {_LEVELS // 2} of {len(table) + more}" if more > 0 else "effect"
     )
     axis.set_xlabel(verbatim(words))
+    axis.set_ylabel(verbatim(":".join(part.columns)))
+    axis.xaxis.set_major_locator(MaxNLocator(_TICKS))
     tidy(axis)
 
 
@@ -126,6 +132,7 @@ def _surface(axis: Any, model: Any, part: Any, level: float) -> None:
 
 
 def _coefficients(axis: Any, model: Any, part: Any, level: float) -> None:
+    from matplotlib.ticker import MaxNLocator
     from scipy.special import ndtri
 
     names = [name for name in part.names if name != "constant"]
@@ -141,6 +148,7 @@ def _coefficients(axis: Any, model: Any, part: Any, level: float) -> None:
     axis.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
     axis.set_yticks(at, labels=[verbatim(name) for name in names])
     axis.set_xlabel("effect of one standard deviation")
+    axis.xaxis.set_major_locator(MaxNLocator(_TICKS))
     axis.set_ylim(-0.6, len(names) - 0.4)
     tidy(axis)
 

@@ -66,6 +66,11 @@ class GroupPart:
         slopes = numbers(table, self._term.slope, self.name) if self._term.slope else np.zeros((len(table), 0))
         return np.hstack([np.ones((len(table), int(self._term.intercept))), slopes])
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the levels."""
+        return self._term.columns
+
     # -- as a model of a part -----------------------------------------------------------------------------------------
 
     @property

@@ -3,7 +3,7 @@
 At the best q the bound's derivative in the hyper-parameters θ is a sum over rows (`npvi.learning.objective`). Each tile
 finds the best q of what it sees, with coefficients of its own, and hands over the part of its own rows: a few numbers,
 summed in the order of the tiles. How much all rows know of θ is what a few tiles tell by differences, times as many.
-Some of the rows are near the top already; so one or two Newton steps do.
+Some of the rows are near the top already; so one to three Newton steps do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Vector = NDArray[np.float64]
 
 #: evaluations by all tiles, at most, and nats that a step must promise to be looked at: one that promises less is taken
 #: unseen, by a curvature that is known well it misses little of them
-_EVALUATIONS, _UNSEEN = 3, 2.0
+_EVALUATIONS, _UNSEEN = 5, 0.2
 #: tiles that tell how the bound bends, and how far apart differences are taken
 _BENT, _APART = 8, 0.1
 _GOLDEN = 0.6180339887498949

@@ -827,3 +827,24 @@ def test_a_grid_is_no_table_of_rows():
         for ask in (model.predict, model.predict_dist, lambda X, model=model: model.update(X, table["y"])):
             with pytest.raises(TypeError, match=r"X is an xarray.Dataset.*model\.predict_grid\(grid\)"):
                 ask(grid)
+
+
+# -- sizes of which arithmetic knows nothing --------------------------------------------------------------------------
+
+
+def test_inputs_whose_distances_have_no_squares(X, y):
+    with pytest.raises(ValueError, match=r"column 0 of X has values at most .*e-161 apart.*rescale X"):
+        model().fit(1e-160 * X, y)
+
+
+@pytest.mark.parametrize(("size", "words"), [(1e90, "as large as"), (1e-60, "at most")])
+def test_responses_that_can_not_be_learned_from_by_their_size(X, y, size, words):
+    with pytest.raises(ValueError, match=f"y has values {words} .*Divide y by its typical size"):
+        GPRegressor().fit(X, size * y)
+    assert np.isfinite(GPRegressor("lognormal", learn=False).fit(X, size * (1.0 + y)).predict(X)).all()
+
+
+@pytest.mark.parametrize("size", [1e70, 1e-40])
+def test_sizes_up_to_there_are_units(X, y, size):
+    one, other = (GPRegressor(n_jobs=1).fit(X, c * y).predict(X) / c for c in (1.0, size))
+    np.testing.assert_allclose(one, other, rtol=1e-6)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from npvi.checks import (
     LARGEST,
+    SMALLEST,
     as_numbers,
     check_finite,
     check_per_row,
@@ -58,6 +59,13 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
         X = as_numbers(X, "X")
     X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, order="C")
     check_finite(X, "X", LARGEST)
+    spread = np.ptp(X, axis=0) if reset and len(X) else np.zeros(0)
+    tiny = np.flatnonzero((spread > 0.0) & (spread < SMALLEST))
+    if len(tiny):
+        raise ValueError(
+            f"column {tiny[0]} of X has values at most {spread[tiny[0]]:g} apart, whose squares are no numbers any "
+            "more: rescale X"
+        )
     return X
 
 

@@ -48,6 +48,7 @@ from npvi.likelihoods.labels import refuse_no_labels as refuse_no_labels
 from npvi.likelihoods.links import Link
 from npvi.likelihoods.registry import LIKELIHOODS, as_likelihood
 from npvi.likelihoods.support import BINARY as BINARY
+from npvi.likelihoods.support import REAL as REAL
 from npvi.likelihoods.support import Support
 
 __all__ = [

@@ -12,7 +12,7 @@ from npvi.graph import Graph, build_graph
 from npvi.inference import Data, Start
 from npvi.inference.stochastic import SGD
 from npvi.learning import Learned, Model, Table, in_units_of_data, learn, starting_model
-from npvi.likelihoods import Rates, Softmax, hardly_varies, typical_count
+from npvi.likelihoods import REAL, Rates, Softmax, hardly_varies, typical_count
 from npvi.model.canonical import naming_rows, rows_of_fit
 from npvi.model.fitted import Fitted, Interrupted, warn_about_presences
 from npvi.model.hyper import settle
@@ -28,6 +28,8 @@ __all__ = ["fit"]
 
 #: the nugget where none is given and nothing is learned
 _NUGGET = 1e-4
+#: sizes of responses of any sign whose fourth powers, times other numbers, are numbers
+_LOWEST, _HIGHEST = 1e-50, 1e75
 
 
 def fit(spec: Spec, X: NDArray[np.float64], data: Data, previous: Fitted | None = None) -> Fitted:
@@ -151,6 +153,17 @@ def _all_alike(data: Data) -> str:
     return "all counts are 0"
 
 
+def _check_size(y: NDArray[np.float64]) -> None:
+    """Raise where learning would take powers of y that are no numbers."""
+    size, spread = float(np.abs(y).max(initial=0.0)), float(np.ptp(y)) if len(y) else 0.0
+    if size > _HIGHEST or 0.0 < spread < _LOWEST:
+        what = f"as large as {size:g}" if size > _HIGHEST else f"at most {spread:g} apart"
+        raise ValueError(
+            f"y has values {what}: learning takes fourth powers, which are numbers from about {_LOWEST:g} to "
+            f"{_HIGHEST:g}. Divide y by its typical size"
+        )
+
+
 def _learned(task: Task) -> _Chosen:
     """Learn the numbers of the model."""
     spec, table, data = task.spec, task.table, task.table.data
@@ -158,6 +171,8 @@ def _learned(task: Task) -> _Chosen:
     other: Rates | None = None
     counted = table if data.weight is None else table.take(np.flatnonzero(data.weight > 0.0))
     seen = counted.data if len(counted) else data
+    if likelihood.support is REAL:
+        _check_size(seen.y)
     if "likelihood" in spec.named:
         likelihood = likelihood.replace(**likelihood.initial_parameters(seen.y, **seen.row))
         if isinstance(likelihood, Rates) and spec.prior not in LOW_RANK:

@@ -15,6 +15,7 @@ import pytest
 
 import npvi
 from npvi.tiled import StoreError
+from npvi.tiled.job import Job
 from npvi.tiled.running import Loop
 from npvi.tiled.source import SourceError
 from npvi.tiled.store import Store
@@ -294,6 +295,11 @@ def test_a_run_that_was_stopped_while_it_tidied_up_is_tidied_up_after(copied, mo
         ("model.json", lambda about: about["model"]["kernel"].update(type="zzz"), r"model\.json can't be used"),
         (
             "model.json",
+            lambda about: about["model"]["kernel"].update(variance={"type": "RBF"}),
+            "variance must be one number, got RBF",
+        ),
+        (
+            "model.json",
             lambda about: about["tiling"].update(children=[[0, -1]] * len(about["tiling"]["cuts"])),
             "its tiling is no tree",
         ),
@@ -316,6 +322,14 @@ def test_a_strangers_json_is_looked_at(model, tmp_path, name, change, message):
     store.write_json(name, about)
     with pytest.raises(StoreError, match=message):
         npvi.load(store.folder)
+
+
+def test_a_likelihood_that_is_none(copied):
+    """No prediction asks for it, but updates do."""
+    store = Store(copied)
+    store.write_json("plan.json", {**store.read_json("plan.json"), "likelihood": {"type": "RBF"}})
+    with pytest.raises(StoreError, match=r"plan\.json can't be used: its likelihood is a RBF"):
+        _ = Job(store).likelihood
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,9 @@ class Job:
     def likelihood(self) -> Likelihood:
         """For checking responses; its numbers may not be known yet."""
         with blaming(self.store.folder / PLAN):
-            found: Likelihood = from_config(self.plan["likelihood"])
+            found = from_config(self.plan["likelihood"])
+            if not isinstance(found, Likelihood):
+                raise ValueError(f"its likelihood is a {type(found).__name__}, which is none")
         return found
 
     @cached_property

@@ -18,6 +18,7 @@ from npvi.graph import check_parents
 from npvi.io import config
 from npvi.kernels import Kernel
 from npvi.likelihoods import Likelihood, Softmax
+from npvi.parameters import check_kinds
 from npvi.runtime.fields import anything, each, flag, items, number, record, text, whole
 from npvi.tiled.store import StoreError
 
@@ -126,6 +127,8 @@ def check_settled(settled: Settled, columns: int) -> None:
             raise ValueError(f"its {name} has {len(getattr(part, name))} numbers for {size}")
     if len(settled.coefficient_precision) != coefficients:
         raise ValueError("its precision doesn't fit its coefficients")
+    for one in (*kernels, settled.likelihood):
+        check_kinds(one)
     for kernel in kernels:
         kernel.validate(len(part.coords))
     settled.likelihood.validate()

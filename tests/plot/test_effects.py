@@ -37,7 +37,7 @@ def test_numbers_at_ticks_leave_each_other_room():
     """Small effects, of many digits, in narrow pictures."""
     rng = np.random.default_rng(0)
     t = pd.DataFrame({"g": rng.choice(list("abc"), 90), "w": rng.uniform(size=90)})
-    t["y"] = 0.1 * rng.standard_normal(90)
+    t["y"] = 0.14 * rng.standard_normal(90)
     model = npvi.GPRegressor(formula="y ~ w + (1|g)", learn=False).fit(t)
     figure, axes = plt.subplots(1, 2, figsize=(6.0, 3.0), layout="constrained")
     npvi.plot.terms(model, ax=axes)

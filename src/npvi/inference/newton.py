@@ -445,7 +445,7 @@ class Problem:
         off = np.abs(gradient - pull).max()
         with np.errstate(invalid="ignore"):  # of a posterior that is no use, which is refused later
             mean_residual = float(off / max(largest_term, least))
-        if self.tolerances[0] < mean_residual <= _NEARLY and off <= self._rounding_of_pull(state.mean):
+        if self.tolerances[0] < mean_residual <= _NEARLY and off <= self._rounding(state):
             mean_residual = 0.0  # no number is nearer
         self._last = (mean_residual, state.covariance.mismatch(w))
         return {"elbo": state.elbo, "mean_residual": self._last[0], "covariance_residual": self._last[1]}
@@ -453,7 +453,7 @@ class Problem:
     def rounded(self, state: State) -> bool:
         """Whether gradient and pull are no further apart than rounding of f makes them."""
         off = self.stack.transpose_times(state.expected.gradient) - self._pull(state.mean)
-        return bool(np.abs(off).max() <= self._rounding_of_pull(state.mean))
+        return bool(np.abs(off).max() <= self._rounding(state))
 
     def covariance(self, w: Vector, solver: Any = None) -> Any:
         """The best covariance of f for w, a `Covariance`, or None where there is none; `solver` is for P + W."""
@@ -488,11 +488,16 @@ class Problem:
             self._pulled = (mean, self.stack.matvec(mean))
         return self._pulled[1]
 
-    def _rounding_of_pull(self, mean: Vector) -> float:
-        """What a few units in the last place of f are in P̃f: much, where f hardly varies beside its size."""
-        places = np.spacing(np.abs(mean))
+    def _rounding(self, state: State) -> float:
+        """What a few units in the last place of f are in P̃f, and in the gradient: much, where f hardly varies beside
+        its size, as where y is far from 0."""
+        places = np.spacing(np.abs(state.mean))
         places[::2] *= -1.0
-        return _LAST_PLACES * float(np.abs(self.stack.matvec(places)).max())
+        pull = np.abs(self.stack.matvec(places)).max()
+        gradient = np.abs(
+            self.stack.transpose_times(state.expected.precision * np.spacing(np.abs(state.predictor)))
+        ).max()
+        return _LAST_PLACES * float(max(pull, gradient))
 
     def at(self, mean: Vector, covariance: Covariance | None) -> State | None:
         """The state at (mean, covariance); None where there is no such covariance."""

@@ -403,6 +403,7 @@ def test_data_per_row_that_contradict_the_response():
 
 @pytest.mark.filterwarnings("ignore:n_neighbors is")
 @pytest.mark.filterwarnings("ignore:input column")
+@pytest.mark.filterwarnings("ignore:nothing was learned. one row")
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "bernoulli"])
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 10])
 @pytest.mark.parametrize("places", ["different", "one"])
@@ -410,23 +411,26 @@ def test_a_few_rows(likelihood, n, places):
     X = new_points(n) if places == "different" else np.ones((n, 2))
     y = np.arange(n) % 2
     model = GPRegressor(likelihood, mean="zero").fit(X, y)
-    assert (model.fit_info_["learning"]["evaluations"] > 0) == (n >= 5)
+    assert (model.fit_info_["learning"]["evaluations"] > 0) == (n >= 2)
     mean, std = model.predict(np.vstack([X, new_points(5)]), return_std=True)
     assert np.all(np.isfinite(mean))
     assert np.all((std > 0.0) & (std < 10.0))
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors is")
+@pytest.mark.filterwarnings("ignore:nothing was learned. one row", "ignore:y is 7 in every row")
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
 @pytest.mark.parametrize("n", [1, 3, 60])
 def test_equal_responses(likelihood, n):
     model = GPRegressor(likelihood).fit(new_points(n), np.full(n, 7.0))
-    assert model.fit_info_["learning"]["evaluations"] == 0
-    expected = 7.0 if likelihood == "gaussian" else np.log(7.0)
-    np.testing.assert_allclose(model.predict_dist(new_points(5)).latent_mean, expected, rtol=0.1)
+    assert (model.fit_info_["learning"]["evaluations"] > 0) == (n >= 2)
+    f = model.predict_dist(new_points(5)).latent_mean
+    typical = f if likelihood == "gaussian" else model.likelihood_.rate_numpy(f, 1.0)
+    np.testing.assert_allclose(typical, 7.0, rtol=0.1)
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors is")
+@pytest.mark.filterwarnings("ignore:all labels are the same")
 @pytest.mark.parametrize("weight", [None, np.r_[np.ones(15), np.zeros(15)]], ids=["one label", "one with weight"])
 def test_one_label(weight):
     X = new_points()

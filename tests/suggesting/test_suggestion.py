@@ -6,6 +6,7 @@ import shlex
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import npvi
@@ -133,6 +134,11 @@ def test_bad_tables_are_refused_in_words(case):
     table, target, words = BAD[case]
     with pytest.raises(ValueError, match=words):
         npvi.suggest(table, target)
+
+
+def test_a_table_whose_rows_are_not_there_yet():
+    with pytest.raises(TypeError, match=r"table is a LazyFrame, .*: call its collect\(\) first"):
+        npvi.suggest(pl.LazyFrame({"x": [1.0, 2.0], "y": [0, 1]}), "y")
 
 
 def test_what_is_no_table_is_refused():

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from npvi.checks import check_path, refuse_repeated_names
+from npvi.checks import check_path, refuse_masked, refuse_repeated_names
 from npvi.estimators import GPClassifier, GPRegressor
 from npvi.suggesting.columns import Roles, find_target, numbers_of, roles_of
 from npvi.suggesting.comparing import Compared, candidates, compare
@@ -153,6 +153,7 @@ def _frame(table: Any) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         frame = table
     else:
+        refuse_masked(table, "table")
         refuse_repeated_names(table, "table")
         found = nw.from_native(table, eager_only=True, pass_through=True)
         if not isinstance(found, nw.DataFrame):

@@ -128,6 +128,11 @@ def test_squared_errors_tell_where_densities_cannot():
     assert compare(closer, wider).second is False
 
 
+def test_a_sum_where_nothing_was_seen():
+    nothing = Foretold(np.zeros(2), np.arange(2), np.zeros(2), np.full(2, 1e10))
+    assert nothing.sum_ratio == np.inf
+
+
 def test_a_sum_that_chance_explains_is_no_reason():
     y = np.array([0.0] * 7 + [8.0])  # one place has it all
     whole, low = (Foretold(y, np.arange(8), np.zeros(8), mean * np.ones(8)) for mean in (1.0, 0.7))

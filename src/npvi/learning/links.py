@@ -56,7 +56,8 @@ class Foretold:
     @property
     def sum_ratio(self) -> float:
         """The sum of the means over what was seen."""
-        return float(self.mean.sum() / max(self.y.sum(), 1e-300))
+        with np.errstate(over="ignore"):  # where nothing was seen
+            return float(self.mean.sum() / max(self.y.sum(), 1e-300))
 
 
 @dataclass(frozen=True)

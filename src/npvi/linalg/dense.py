@@ -90,7 +90,7 @@ def stacked_factor(blocks: Iterable[NDArray[np.float64]]) -> DenseFactor | None:
 
     >>> near = np.array([[1e8, 1e8], [1.0, 0.0]])  # BᵀB rounded is singular
     >>> factor = stacked_factor([near])
-    >>> round(factor.log_determinant() / np.log(1e8), 12), factor.solve(near.T @ np.array([0.0, 1.0])).round(8)
+    >>> round(float(factor.log_determinant() / np.log(1e8)), 12), factor.solve(near.T @ np.array([0.0, 1.0])).round(8)
     (2.0, array([ 1., -1.]))
     >>> dense_factor(near.T @ near) is None, stacked_factor([np.ones((3, 2))]) is None
     (True, True)

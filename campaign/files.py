@@ -241,7 +241,7 @@ def _used(model: Any) -> Any:
 
 
 def _use(model: Any) -> None:
-    X = np.random.default_rng(0).uniform(size=(5, model.n_features_in_))
+    X: Any = np.random.default_rng(0).uniform(size=(5, model.n_features_in_))
     if hasattr(model, "feature_names_in_"):
         import pandas as pd
 

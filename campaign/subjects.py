@@ -435,6 +435,23 @@ def _new_folder() -> str:
 
 
 @functools.cache
+def _recognised() -> Any:
+    return small("poisson", method="npvi-nn", network="pretrained").fit(data()["X"], data()["counts"])
+
+
+@functools.cache
+def _with_terms() -> Any:
+    table = pd.DataFrame(data()["X"], columns=["x0", "x1"])
+    model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5), npvi.Linear("x1")], learn=False, hyper="plug-in")
+    return model.fit(table, data()["y"])
+
+
+@functools.cache
+def _map() -> Any:
+    return model_named("gaussian").predict_grid(0.3)
+
+
+@functools.cache
 def _diagnosis() -> Any:
     return npvi.diagnose(model_named("gaussian"), data()["X"], data()["y"], draws=20)
 
@@ -548,18 +565,6 @@ def _squares() -> Any:
     return geopandas.GeoDataFrame(geometry=[box(0.1, 0.1, 0.9, 0.9)], crs="EPSG:32633")
 
 
-@functools.cache
-def _with_terms() -> Any:
-    table = pd.DataFrame(data()["X"], columns=["x0", "x1"])
-    model = npvi.GPRegressor(terms=[npvi.Smooth("x0", k=5), npvi.Linear("x1")], learn=False, hyper="plug-in")
-    return model.fit(table, data()["y"])
-
-
-@functools.cache
-def _map() -> Any:
-    return model_named("gaussian").predict_grid(0.3)
-
-
 def _raster() -> Any:
     import xarray
 
@@ -572,11 +577,6 @@ def recognizer_file() -> str:
     if not path.exists():
         npvi.amortized.pretrained(likelihoods.Poisson()).save(path)
     return str(path)
-
-
-@functools.cache
-def _recognised() -> Any:
-    return small("poisson", method="npvi-nn", network="pretrained").fit(data()["X"], data()["counts"])
 
 
 def _modis() -> str:

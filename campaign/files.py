@@ -50,7 +50,7 @@ _MODELS = (
     "network",
     "terms",
 )
-_OTHERS = {3: "recognizer", 7: "tiles", 13: "checkpoint", 17: "tiles"}  # of twenty
+_OTHERS = {3: "recognizer", 5: "store", 7: "tiles", 11: "store", 13: "checkpoint", 17: "tiles"}  # of twenty
 
 
 def count() -> int:
@@ -62,14 +62,17 @@ def case(seed: int, number: int) -> Case:
     kind = _OTHERS.get(number % 20, _MODELS[rng.integers(len(_MODELS))])
     path = Path(tempfile.mkdtemp(prefix="npvi-campaign-")) / "file"
     said, whole = _write(kind, path, rng)
+    if kind == "store":
+        return Case(f"{kind}: {said}", lambda: _go_on(path, whole))
     return Case(f"{kind}: {said}", lambda: _run(kind, path, whole))
 
 
 def _write(kind: str, path: Path, rng: np.random.Generator) -> tuple[str, bool]:
     """Write the file; what was done to it, and whether it is whole."""
-    damaged = rng.uniform() < 0.2
-    if kind == "tiles":
-        return _write_tiles(path, rng, damaged), not damaged
+    damaged = rng.uniform() < (0.4 if kind == "store" else 0.2)
+    if kind in ("tiles", "store"):
+        shutil.copytree(_tiles(bool(kind == "store" and rng.uniform() < 0.5)), path)
+        return _alter_tiles(path, rng, damaged), not damaged
     archive, about, arrays = _archive(kind)
     if not damaged:
         about, arrays, said = model_files.mutated(about, arrays, rng)
@@ -87,25 +90,31 @@ def _write(kind: str, path: Path, rng: np.random.Generator) -> tuple[str, bool]:
     return said, zipped or not damaged  # a zip has no checksum over all of it
 
 
-def _write_tiles(folder: Path, rng: np.random.Generator, damaged: bool) -> str:
-    """A model in tiles with one of its files altered; what was done to it."""
-    shutil.copytree(_tiles(), folder)
+def _alter_tiles(folder: Path, rng: np.random.Generator, damaged: bool) -> str:
+    """Alter a file of a model in tiles; what was done to it."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("."))
     path = files[rng.integers(len(files))]
     name = path.relative_to(folder)
+    if damaged and rng.uniform() < 0.2:
+        path.unlink()
+        return f"{name}: removed"
     if damaged:
         said, content = _damaged(path.read_bytes(), rng)
         path.write_bytes(content)
         return f"{name}: {said}"
     store = Store(folder)
     if path.suffix == ".json":
-        about, _, said = model_files.mutated(store.read_json(path.name), {"none": np.zeros(1)}, rng)
-        store.write_json(path.name, about)
+        about, _, said = model_files.mutated(store.read_json(str(name)), {"none": np.zeros(1)}, rng)
+        store.write_json(str(name), about)
     elif path.suffix == VECTORS:  # numbers alone, for updates
         values = np.fromfile(path, np.float64)
-        place, value = int(rng.integers(len(values))), float(rng.choice([np.nan, np.inf, -1e300, 0.0]))
+        place, value = int(rng.integers(len(values))), float(rng.choice([np.nan, np.inf, -1e300, 1e9, -1.0, 0.0]))
         values[place] = value
         values.tofile(path)
+        posterior = str(name.with_name("posterior"))
+        about, arrays = store.read_all(posterior)
+        about["sums"][name.name] = store.checksum(str(name))
+        store.write(posterior, about, **arrays)
         said = f"number {place} is {value:g}"
     else:
         archive = str(name.with_suffix(""))
@@ -113,40 +122,119 @@ def _write_tiles(folder: Path, rng: np.random.Generator, damaged: bool) -> str:
         store.path(archive).unlink()
         with contextlib.suppress(TypeError, ValueError):  # what no archive takes is missing, then
             store.write(archive, about, **arrays)
-        with contextlib.suppress(StoreError, KeyError, OSError):
-            manifest = store.read_json(MANIFEST)
-            manifest["files"][archive] = path.stat().st_size
-            store.write_json(MANIFEST, manifest)
+    if path.name != MANIFEST:
+        manifest = store.read_json(MANIFEST)
+        sizes = {file: store.path(file) for file in manifest["files"]}
+        manifest["files"] = {file: size.stat().st_size if size.exists() else 0 for file, size in sizes.items()}
+        store.write_json(MANIFEST, manifest)
     return f"{name}: {said}"
 
 
-@functools.cache
-def _tiles() -> Path:
-    """A finished model in four tiles."""
+def _table(number: int) -> Path:
+    """Rows of a fit, or of its updates, which are in a corner."""
     import pandas as pd
 
-    folder, rng = subjects.folder() / "tiled", np.random.default_rng(0)
-    folder.mkdir()
-    X = rng.uniform(size=(400, 3))
-    table = pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(n=rng.poisson(2.0, 400))
-    table.to_parquet(folder / "table.parquet")
-    model = npvi.TiledRegressor(
+    path, rng = subjects.folder() / "tables" / f"{number}.parquet", np.random.default_rng(number)
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        X = rng.uniform(size=(30, 3)) * [0.2, 0.2, 1.0] if number else rng.uniform(size=(800, 3))
+        pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(n=rng.poisson(2.0, len(X))).to_parquet(path)
+    return path
+
+
+def _in_tiles(store: Path) -> npvi.TiledRegressor:
+    return npvi.TiledRegressor(
         "poisson",
-        kernel=npvi.kernels.Matern32(0.3),
+        kernel=npvi.kernels.Matern32(0.05),
         nugget=0.1,
         coords=["x0", "x1"],
         learn=False,
         tile_rows=100,
         n_neighbors=8,
-        store=folder / "store",
+        store=store,
         client=None,
         n_jobs=1,
     )
+
+
+@functools.cache
+def _tiles(updated: bool) -> Path:
+    """A finished model in eight tiles, and what it is after an update."""
+    folder = subjects.folder() / ("updated tiles" if updated else "tiled")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(str(folder / "table.parquet"), target="n")
-    (folder / "table.parquet").unlink()
-    return folder / "store"
+        if updated:
+            shutil.copytree(_tiles(False), folder)
+            npvi.load(folder).update(str(_table(1)))
+        else:
+            _in_tiles(folder).fit(str(_table(0)), target="n")
+    return folder
+
+
+@functools.cache
+def _answers(updated: bool, how: str) -> np.ndarray:
+    """What a whole store says that goes on in some way."""
+    store = Path(tempfile.mkdtemp(prefix="npvi-campaign-")) / "store"
+    shutil.copytree(_tiles(updated), store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _latent(_GOING_ON[how](store))
+
+
+def _updated(store: Path) -> Any:
+    return npvi.load(store).update([str(_table(1)), str(_table(2))])
+
+
+def _fitted_again(store: Path) -> Any:
+    return _in_tiles(store).fit(str(_table(0)), target="n")
+
+
+def _mended(store: Path) -> Any:
+    (store / MANIFEST).unlink(missing_ok=True)
+    return _fitted_again(store)
+
+
+_GOING_ON = {"update": _updated, "fit": _fitted_again, "mend": _mended}
+
+
+def _latent(model: Any) -> np.ndarray:
+    dist = model.predict_dist(np.random.default_rng(0).uniform(size=(50, 3)))
+    return np.stack([dist.latent_mean, dist.latent_var])
+
+
+def _go_on(path: Path, whole: bool) -> str:
+    """Whatever was done to a store, an update and another fit do what they do with a whole one, or refuse; and then the
+    model is what it was."""
+    updated, came = any(path.glob("update-*")), "worked"
+    for how, go_on in _GOING_ON.items():
+        store = shutil.copytree(path, path.parent / how / "store")
+        before = _said_of(store)
+        try:
+            with watched():
+                answers = _latent(go_on(store))
+        except StoreError as error:
+            check(str(store) in str(error), f"{how}: the error doesn't say which file: {error}")
+            if how != "mend":
+                after = _said_of(store)
+                check(np.array_equal(before, after), f"{how} was refused, and predictions are others: {error}")
+            came = "refused"
+            continue
+        except Surprise as surprise:
+            raise Surprise(f"{how}: {surprise}") from surprise
+        except Exception as error:
+            raise Surprise(f"{how} ends in {type(error).__name__}: {error!s:.300}") from error
+        check(bool(np.isfinite(answers).all()), f"{how}: predictions are not finite")
+        if not whole:
+            check(np.array_equal(answers, _answers(updated, how)), f"{how} of a damaged store worked, and isn't right")
+    return came
+
+
+def _said_of(store: Path) -> np.ndarray:
+    """Predictions; nothing where there are none."""
+    try:
+        return _latent(npvi.load(store))
+    except StoreError:
+        return np.zeros(0)
 
 
 def _damaged(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:

@@ -258,6 +258,82 @@ def test_numbers_that_were_altered_are_named(store, new):
         npvi.load(store).update(new[1])
 
 
+def rewritten(store, name, change):
+    """Alter an archive, or numbers alone with the checksum that is kept of them; sizes in the manifest are right."""
+    store = Store(store)
+    if name.endswith(".f64"):
+        numbers = np.fromfile(store.folder / name)
+        change(numbers)
+        numbers.tofile(store.folder / name)
+        folder, _, file = name.rpartition("/")
+        about, arrays = store.read_all(f"{folder}/posterior")
+        store.write(f"{folder}/posterior", {**about, "sums": {**about["sums"], file: store.checksum(name)}}, **arrays)
+    else:
+        about, arrays = store.read_all(name)
+        change(about, arrays)
+        store.write(name, about, **arrays)
+    manifest = store.read_json("manifest.json")
+    manifest["files"] = {file: store.path(file).stat().st_size for file in manifest["files"]}
+    store.write_json("manifest.json", manifest)
+
+
+def _first(value):
+    return lambda numbers: numbers.__setitem__(0, value)
+
+
+def _array(name, value):
+    """The first of its numbers."""
+    return lambda about, arrays: arrays[name].reshape(-1).__setitem__(0, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("variance.f64", _first(-1.0), "not from 1e-300"),
+        ("weight.f64", _first(np.inf), "not from 0"),
+        ("mean.f64", _first(np.nan), "not from -1e"),
+        ("basis.f64", _first(3.0), "isn't that of the tile's rows"),
+        ("along.f64", _first(1e9), "times what the mean's columns can be"),
+        # row 10⁶ of a tile: where compiled products would look for it
+        ("lent.f64", lambda numbers: numbers.__setitem__(slice(None), 1e6), "rows that are not there"),
+        ("coarse", lambda about, arrays: arrays.pop("number"), "has no 'number'"),
+        ("coarse", _array("places", 7000), "its coarse places are not those of the tile"),
+        ("border", _array("number", 10**6), "not some of the tile's"),
+        ("rows", lambda about, arrays: arrays.update(rows=arrays["rows"][1:]), "its rows is not an array of numbers"),
+        ("rows", lambda about, arrays: arrays["rows"].__setitem__((0, 3), -2.0), r"tiles.00003 can't be used: "),
+        ("ties", _array("index", 10**6), "does not name thin rows"),
+        ("ties", _array("lent", 10**6), "does not say which tile has what"),
+        ("posterior", lambda about, arrays: about.update(HPH=[[1.0]]), "its HPH is not that of 2 coefficients"),
+        ("posterior", lambda about, arrays: about.update(sums={"../../mean.f64": ""}), "not those of its files"),
+    ],
+)
+def test_an_update_looks_at_all_that_a_stranger_has_kept(store, new, name, change, message):
+    rewritten(store, f"tiles/00003/{name}", change)
+    with pytest.raises(StoreError, match=message) as refused:
+        npvi.load(store).update(new[1])
+    assert "00003" in str(refused.value)
+    assert not list(store.glob("update-*"))
+
+
+def test_a_number_that_a_tile_says_is_not_altered_without_a_word(store, new):
+    """It is in the line that is read alone, elsewhere."""
+    path = store / "tiles" / "00003" / "posterior.npvi"
+    content = path.read_bytes()
+    at = content.index(b'"HPf": [') + 12
+    path.write_bytes(content[:at] + (b"7" if content[at : at + 1] != b"7" else b"3") + content[at + 1 :])
+    with pytest.raises(StoreError, match=r"00003.posterior\.npvi was altered"):
+        npvi.load(store).update(new[1])
+
+
+def test_a_fit_that_mends_looks_at_the_rows_that_it_goes_on_with(base, store):
+    rewritten(store, "tiles/00003/rows", _array("places", 20_000))
+    (store / "manifest.json").unlink()
+    with pytest.raises(StoreError, match=r"00003 can't be used: its coarse places"):
+        tiled(store, kernel=SHORT, tile_rows=250).fit(
+            base._job.source.parts[0].path.replace("0.parquet", "*.parquet"), **FIT
+        )
+
+
 def test_a_full_disk_leaves_the_old_model(store, new, updated, monkeypatch):
     from npvi.runtime import files as writing
     from npvi.runtime.files import UnwritableError

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from npvi.checks import LARGEST
 from npvi.graph import Cube, Tiling, point_keys
 from npvi.learning import SearchSpace
 from npvi.runtime import progress
@@ -23,9 +24,19 @@ from npvi.runtime.parallel import threads
 from npvi.runtime.warn import warn
 from npvi.tiled import fitting, partition
 from npvi.tiled.coarse import step_of_all, thin_sample
-from npvi.tiled.job import KEPT, PLAN, SETTLED, Job, job_at
+from npvi.tiled.job import KEPT, OF_ROWS, PLAN, SETTLED, Job, job_at
 from npvi.tiled.learning import climbed
 from npvi.tiled.running import Runner, Watch
+from npvi.tiled.sense import (
+    blaming,
+    check_along,
+    check_lent,
+    check_numbers,
+    check_posterior,
+    check_rows,
+    check_said,
+    check_ties,
+)
 from npvi.tiled.settled import Settled
 from npvi.tiled.source import Source, SourceError
 from npvi.tiled.store import MANIFEST, VECTORS, Store, StoreError
@@ -101,7 +112,10 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, space: Space, runner:
         if not store.has_json(SETTLED):
             _settle(stages, learn)
         stages.again()
-        if not store.has("layout"):
+        if store.has("layout"):
+            for t in _tiles(stages.job):
+                _checked_rows(stages.job, t)
+        else:
             _sort(stages)
         stages.again()
         job = stages.job
@@ -191,6 +205,7 @@ def update(store: Store, tables: Source, runner: Runner, rounds: int) -> None:
         source = _unknown(job, tables)
         if not source.parts:
             return
+        _check_kept(job)
         plan = f"{name}/{PLAN}"
         if not store.has_json(plan):
             store.write_json(plan, {"source": source.as_dict()})
@@ -533,7 +548,6 @@ def _widen(stages: _Stages) -> None:
     """Fit more tiles: first those with new rows and all around them; what tiles have found together begins again."""
     job, store = stages.job, stages.job.store
     if not store.has(job.file("active")):
-        _check_kept(job)
         store.write(job.file("active"), tiles=np.flatnonzero(_around(job, job.changed)))
     elif store.has(job.file("wider")):
         for t in stages.active:
@@ -548,16 +562,66 @@ def _widen(stages: _Stages) -> None:
 
 
 def _check_kept(job: Job) -> None:
-    """Raise StoreError where numbers that tiles have kept are not what they were."""
-    for t in np.flatnonzero(job.kept_layout["rows"]).tolist():
-        sums = job.store.about(job.kept_tile(t, "posterior"))["sums"]
-        for file, checksum in sums.items():
-            name = job.kept_tile(t, file)
-            if job.store.checksum(name) != checksum:
-                raise StoreError(
-                    f"{job.store.path(name)} was altered since it was written: its checksum is wrong. The model still "
-                    "predicts, but can't be updated: fit all tables into another folder"
-                )
+    """Raise StoreError where the finished model is not what it was, or none that may go on: all of its files are read.
+    What of them a fit makes anew, if there is no manifest, it doesn't ask for."""
+    with blaming(job.store.folder / MANIFEST):
+        if job.manifest["rows_of_tiles"] != job.kept_layout["rows"].tolist():
+            raise ValueError("its rows_of_tiles are not those of its layout")
+    for t in range(job.tiling.count):
+        rows = _checked_rows(job, t)
+        if len(rows):
+            _check_tile(job, t, rows)
+
+
+def _checked_rows(job: Job, tile: int) -> NDArray[np.float64]:
+    """Of a tile, as they were kept; StoreError where they can't be a tile's."""
+    store, layout, dimensions = job.store, job.kept_layout, len(job.tiling.cube.low)
+    rows, coarse, border = (store.read(job.kept_tile(tile, name)) for name in OF_ROWS)
+    with blaming(store.path(job.kept_tile(tile, "rows")).parent):
+        count, thin = int(layout["rows"][tile]), int(layout["thin"][tile])
+        check_rows(rows, coarse, border, count, thin, len(job.source.columns), dimensions)
+        _, y, row = job.source.split(rows["rows"])
+        if count:
+            job.settled.likelihood.check_row(row, count, job.settled.likelihood.check_response(y))
+    return rows["rows"]
+
+
+def _check_tile(job: Job, tile: int, of_tile: NDArray[np.float64]) -> None:
+    """What a tile is for others."""
+    store, layout, settled = job.store, job.kept_layout, job.settled
+    count, p, thin = int(layout["rows"][tile]), len(settled.part.names), int(layout["thin"].sum())
+    path = store.path(job.kept_tile(tile, "posterior"))
+    about, arrays = store.read_all(job.kept_tile(tile, "posterior"))
+    vectors = {name for name in KEPT if name.endswith(VECTORS)}
+    with blaming(path):
+        check_posterior(arrays, about, len(settled.part.coords), p)
+        check_said(about, p, vectors)
+    ties = store.read(job.kept_tile(tile, "ties"))
+    with blaming(store.path(job.kept_tile(tile, "ties"))):
+        check_ties(ties, job.tiling.count, thin)
+    for file, checksum in about["sums"].items():
+        name = job.kept_tile(tile, file)
+        if store.checksum(name) != checksum:
+            raise StoreError(
+                f"{store.path(name)} was altered since it was written: its checksum is wrong. The model still "
+                "predicts, but can't be updated: fit all tables into another folder"
+            )
+    rows = {"lent": int(ties["lent"][-1, 2]) if len(ties["lent"]) else 0, "thin-weight": len(ties["index"])}
+    width, low = {"thin-weight": 2}, {"variance": 1e-300, "weight": 0.0}
+    basis = settled.part.basis(job.source.split(of_tile)[0])
+    for name in (file.removesuffix(VECTORS) for file in about["sums"]):
+        kept = job.kept_tile(tile, name)
+        values = store.read_vectors(kept, rows.get(name, count))
+        with blaming(store.folder / f"{kept}{VECTORS}"):
+            if name == "lent":
+                check_lent(values, layout["rows"])
+            elif name == "along":
+                check_along(values, about["basis"])
+            elif name == "basis":
+                if not np.allclose(values, basis):
+                    raise ValueError("it isn't that of the tile's rows")
+            else:
+                check_numbers(values, width.get(name, 1), low.get(name, -LARGEST))
 
 
 def _moved_on(stages: _Stages) -> bool:

@@ -1,4 +1,4 @@
-"""Whether what a folder says can be a model in tiles: its JSON, and the arrays that predictions hand to compiled code.
+"""Whether what a folder says can be a model in tiles: its JSON, and the arrays that go on to compiled code.
 
 Checksums tell damage. Who writes a folder can write its checksums, too, and compiled loops trust what they are given.
 """
@@ -6,7 +6,7 @@ Checksums tell damage. Who writes a folder can write its checksums, too, and com
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "blaming",
+    "check_along",
     "check_layout",
+    "check_lent",
     "check_manifest",
     "check_model",
+    "check_numbers",
     "check_plan",
     "check_posterior",
+    "check_rows",
+    "check_said",
     "check_settled",
+    "check_ties",
     "check_tiling",
 ]
 
@@ -83,6 +89,13 @@ check_model = record(
                 "children": items(items(whole(-(2**62)), 2, 2)),
             }
         ),
+    }
+)
+_MATRIX = items(_NUMBERS)
+_said = record(
+    {
+        **{"bound": number(), "converged": flag, "seen": whole(1), "coefficients": _NUMBERS},
+        **{"HPf": _NUMBERS, "HPH": _MATRIX, "information": _MATRIX, "sums": each(text)},
     }
 )
 check_manifest = record(
@@ -149,8 +162,82 @@ def check_tiling(tiling: Tiling, dimensions: int) -> None:
 
 def check_layout(layout: Arrays, tiles: int, dimensions: int) -> None:
     """Raise ValueError where it isn't that of so many tiles."""
-    shapes = {"rows": (tiles,), "boxes": (tiles, 2, dimensions)}
-    _check_shapes(layout, shapes, {})
+    _check_shapes(layout, {"boxes": (tiles, 2, dimensions), "coarse": (tiles,)}, {"rows": (tiles,), "thin": (tiles,)})
+    _check_shapes(layout, {}, {"first": (tiles,)}, 2)
+    if not np.all((layout["thin"] >= 0) & (layout["thin"] <= layout["rows"])):
+        raise ValueError("its thin rows are not some of its rows")
+
+
+def check_rows(rows: Arrays, coarse: Arrays, border: Arrays, count: int, thin: int, columns: int, axes: int) -> None:
+    """Raise ValueError where a tile's rows, or those of them that tiles far away read, or those that others have a say
+    in, are not of the kinds and shapes that they must have, or not some of the tile's."""
+    for found, n in ((rows, count), (coarse, len(coarse["number"]))):
+        _check_shapes(found, {"rows": (n, columns)}, {})
+        _check_shapes(found, {}, {"levels": (n,), "places": (n,)}, 2)
+    n = len(border["number"])
+    _check_shapes(border, {}, {"numbers": (n, axes), "keys": (n,)})
+    _check_shapes(border, {}, {"levels": (n,)}, 2)
+    for some in (coarse, border):
+        number = some["number"]
+        _check_shapes(some, {}, {"number": (len(number),)})
+        if np.any(np.diff(number) <= 0) or np.any((number < 0) | (number >= count)):
+            raise ValueError("its rows are not some of the tile's")
+    if not (coarse["number"][:thin] == np.arange(thin)).all():
+        raise ValueError("its first rows are not those that are thin")
+    for name in ("rows", "levels", "places"):
+        if not np.array_equal(coarse[name], rows[name][coarse["number"]]):
+            raise ValueError(f"its coarse {name} are not those of the tile")
+
+
+def check_said(about: Mapping[str, Any], coefficients: int, vectors: Collection[str]) -> None:
+    """Raise ValueError where a tile with rows doesn't say what updates of others ask for."""
+    _said(about, "")
+    p = coefficients
+    for name, size in {"coefficients": p, "HPf": p, "HPH": p * p, "information": p * p}.items():
+        if np.array(about[name], np.float64).size != size:
+            raise ValueError(f"its {name} is not that of {p} coefficients")
+    if set(about["sums"]) != set(vectors):
+        raise ValueError("its sums are not those of its files")
+
+
+def check_ties(ties: Arrays, tiles: int, thin: int) -> None:
+    """Raise ValueError where thin rows that a tile sees are not some of so many, or what it lends isn't lent to tiles
+    in turn."""
+    index, lent = ties["index"], ties["lent"]
+    _check_shapes(ties, {}, {"index": (len(index),), "lent": (len(lent), 3)})
+    if np.any((index < 0) | (index >= thin)) or len(np.unique(index)) != len(index):
+        raise ValueError("its index does not name thin rows, each of them once")
+    to, start, stop = lent.T
+    if np.any((to < 0) | (to >= tiles)) or not np.array_equal(start, np.r_[0, stop][:-1]) or np.any(stop < start):
+        raise ValueError("its lent does not say which tile has what")
+
+
+def check_numbers(values: NDArray[np.float64], width: int, low: float = -LARGEST) -> None:
+    """Raise ValueError unless there are so many numbers for each row, from `low` to the largest that there may be."""
+    if values.shape[1] != width:
+        raise ValueError(f"it has {values.shape[1]} numbers for each row, not {width}")
+    if not np.all((values >= low) & (values <= LARGEST)):
+        raise ValueError(f"it has numbers that are not from {low:g} to {LARGEST:g}")
+
+
+def check_along(values: NDArray[np.float64], most: Sequence[float]) -> None:
+    """Raise ValueError where f rises more with β than the largest numbers of the mean's columns allow."""
+    check_numbers(values, len(most))
+    if np.any(np.abs(values) > (1.0 + _TIMES) * np.array(most)):
+        raise ValueError(f"it has numbers more than {1.0 + _TIMES:g} times what the mean's columns can be")
+
+
+def check_lent(lent: NDArray[np.float64], rows: NDArray[np.integer]) -> None:
+    """Raise ValueError unless rows of T are values, tiles and rows of these, as many as `rows` says, or −1 and −1."""
+    if lent.shape[1] % 3:
+        raise ValueError("it doesn't have three numbers for each entry")
+    values, tile, number = np.split(lent, 3, axis=1)
+    check_numbers(values, values.shape[1])
+    none = (tile == -1.0) & (number == -1.0)
+    here = np.isin(tile, np.arange(len(rows))) & (number == np.round(number)) & (number >= 0.0)
+    most = rows[np.where(here, tile, 0.0).astype(np.int64)]
+    if not np.all(none | (here & (number < most))):
+        raise ValueError("it names rows that are not there")
 
 
 def check_posterior(found: Arrays, about: Mapping[str, Any], dimensions: int, coefficients: int) -> None:
@@ -176,12 +263,15 @@ def check_posterior(found: Arrays, about: Mapping[str, Any], dimensions: int, co
 
 
 def _check_shapes(
-    arrays: Arrays, floating: Mapping[str, tuple[int, ...]], whole_numbers: Mapping[str, tuple[int, ...]]
+    arrays: Arrays,
+    floating: Mapping[str, tuple[int, ...]],
+    whole_numbers: Mapping[str, tuple[int, ...]],
+    itemsize: int = 4,
 ) -> None:
     for kinds, shapes in (("fiu", floating), ("iu", whole_numbers)):
         for name, shape in shapes.items():
             array = arrays[name]
-            if array.dtype.kind not in kinds or array.dtype.itemsize < 4 or array.shape != shape:
+            if array.dtype.kind not in kinds or array.dtype.itemsize < itemsize or array.shape != shape:
                 raise ValueError(f"its {name} is not an array of numbers of shape {shape}")
             if kinds == "fiu" and not np.all(np.abs(array.astype(np.float64)) <= LARGEST):
                 raise ValueError(f"its {name} has numbers that are not finite, or beyond {LARGEST:g}")

@@ -111,12 +111,14 @@ class Store:
         try:
             with open(path, "rb") as file:
                 found, arrays = read_archive(file, _KIND, with_arrays)
-            empty = {key: np.zeros(shape, dtype) for key, (shape, dtype) in found["empty"].items()}
-            return found["about"], arrays | empty
+            empty = {key: _without_numbers(*made) for key, made in found["empty"].items()}
+            return dict(found["about"]), arrays | empty
         except FileNotFoundError:
             raise StoreError(_MISSING.format(path)) from None
         except ArchiveError as error:
             raise StoreError(f"{path} {error}") from error
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StoreError(f"{path} can't be used: it doesn't say what it holds ({error})") from error
 
     def write_vectors(self, name: str, values: NDArray[np.float64]) -> None:
         """Write what other tiles read parts of: numbers alone, row by row; whole or not at all."""
@@ -244,6 +246,12 @@ class Store:
                 except OSError:  # a file system without locks
                     pass
             yield
+
+
+def _without_numbers(shape: list[int], dtype: str) -> np.ndarray:
+    if 0 not in shape:
+        raise ValueError(f"an array of shape {shape} isn't empty")
+    return np.zeros(shape, dtype)
 
 
 def _make(folder: Path) -> None:

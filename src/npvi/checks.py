@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 __all__ = [
     "FINITE",
@@ -194,6 +193,8 @@ def random_state(seed: Any, name: str = "random_state") -> np.random.RandomState
     Traceback (most recent call last):
     ValueError: random_state must be None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState; got 'a'
     """
+    from sklearn.utils import check_random_state  # here: the command line stands on this module too
+
     try:
         return check_random_state(0 if seed is None else seed)
     except (TypeError, ValueError, OverflowError):

@@ -21,6 +21,14 @@ print([name for name in ("jax", "optax", "matplotlib") if name in sys.modules])
     assert _run(code).strip() == "[]"
 
 
+def test_help_of_the_command_line_waits_for_no_library_of_numbers():
+    code = """
+import sys, npvi.cli
+print([name for name in ("jax", "matplotlib", "numba", "pandas", "scipy", "sklearn") if name in sys.modules])
+"""
+    assert _run(code).strip() == "[]"
+
+
 def test_kernels_are_pytrees_for_those_who_import_jax_later():
     code = """
 import importlib.util, sys, npvi

@@ -7,7 +7,8 @@ import pytest
 
 from npvi.graph import build_graph
 from npvi.kernels import Matern12, Matern52
-from npvi.posteriors import PrecisionPosterior
+from npvi.linalg import scratch
+from npvi.posteriors import PrecisionPosterior, ancestors
 from npvi.priors import NNGP
 
 RNG = np.random.default_rng(0)
@@ -62,3 +63,19 @@ def test_third_cumulants_are_those_of_all_covariances(kernel):
     found = q.third_cumulants(neighbors, weights, third)
     np.testing.assert_allclose(found, exact, rtol=0.1)
     np.testing.assert_array_equal(q.third_cumulants(neighbors[7:8], weights[7:8], third), found[7:8])
+
+
+def test_more_ancestors_than_room(monkeypatch):
+    q = posterior_of(Matern52(0.2))
+    neighbors, weights = rows_of(200)
+    third = RNG.uniform(-1.0, 0.0, len(X))
+    asked = [
+        lambda: q.projected_variance(neighbors, weights),
+        lambda: q.third_cumulants(neighbors, weights, third),
+        lambda: q.work(np.arange(200, dtype=np.int32)),
+    ]
+    expected = [ask() for ask in asked]
+    monkeypatch.setattr(ancestors, "_ROOM", 3)
+    for ask, found in zip(asked, expected):
+        np.testing.assert_array_equal(ask(), found)
+    assert (scratch(len(X)) == -1).all()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.linalg import Triangular, ZeroFillFactor, scratch
-from npvi.runtime.compiling import compiled, inner
+from npvi.linalg import Triangular, ZeroFillFactor, combined, scratch
+from npvi.runtime.compiling import compiled, inlined, inner
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["PrecisionPosterior"]
@@ -20,8 +21,8 @@ _PASSED_ON = 0.001
 _TOGETHER = 16
 #: rows that are worth a thread
 _GRAIN = 64
-#: ancestors that there is a place for at first
-_ROOM = 512
+#: ancestors that there is a place for at first; memory that isn't needed isn't touched
+_ROOM = 4096
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,18 @@ class PrecisionPosterior:
     exact = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "factor": None, "draws": None}
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"factor": None, "draws": None}
+
+    @cached_property
+    def _modes(self) -> NDArray[np.float64]:
+        return self.modes.astype(np.float64)
 
     def projected_variance(self, neighbors: NDArray[np.int32], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Var Σ_j weights_ij f[neighbors_ij] for each row i: quick where rows near each other follow each other."""
         out, _ = self._from_ancestors(neighbors, weights)
         if len(self.gains):
-            over_chunks(_add_modes, len(out), neighbors, weights, self.modes, self.gains, out)
+            along = combined(np.zeros((len(out), len(self.gains))), neighbors, weights, self._modes)
+            out += along**2 @ self.gains
         return np.maximum(out, 0.0)
 
     def work(self, rows: NDArray[np.int32]) -> int:
@@ -90,12 +96,7 @@ class PrecisionPosterior:
     ) -> tuple[NDArray[np.float64], int]:
         """‖U⁻¹b‖² for each row b, and how many edges were gone through."""
         out = np.empty(len(neighbors))
-        lists = (self.transpose.graph.parents, self.transpose.edges, self.transpose.diagonal)
-
-        def loop(start: int, stop: int) -> int:
-            return _from_ancestors(start, stop, neighbors, weights, *lists, out, scratch(len(self.mean)))
-
-        return out, sum(over_chunks(loop, len(out), grain=_GRAIN))
+        return out, self._over_rows(_from_ancestors, neighbors, weights, out)
 
     def third_cumulants(
         self, neighbors: NDArray[np.int32], weights: NDArray[np.float64], third: NDArray[np.float64]
@@ -103,13 +104,29 @@ class PrecisionPosterior:
         """Σ_i third_i Cov(f_i, Σ_j weights_ij f[neighbors_ij])³ for each row, over the row's ancestors, which it is
         correlated with most; without what `modes` make up for."""
         out = np.empty(len(neighbors))
-        lists = (self.transpose.graph.parents, self.transpose.edges, self.transpose.diagonal)
-
-        def loop(start: int, stop: int) -> None:
-            _third_cumulants(start, stop, neighbors, weights, *lists, third, out, scratch(len(self.mean)))
-
-        over_chunks(loop, len(out), grain=_GRAIN)
+        self._over_rows(_third_cumulants, neighbors, weights, third, out)
         return out
+
+    def _over_rows(
+        self, compiled_loop: Any, neighbors: NDArray[np.int32], weights: NDArray[np.float64], *others: NDArray
+    ) -> int:
+        """Call a loop that says how far it came before it had more ancestors than room, and how many edges it took."""
+        given = (neighbors, weights, self.transpose.graph.parents, self.transpose.edges, self.transpose.diagonal)
+        room = _ROOM
+
+        def loop(start: int, stop: int) -> int:
+            nonlocal room
+            gone_through = 0
+            while start < stop:
+                here = room
+                lists = np.empty((here, _TOGETHER)), np.empty(here, np.int32), np.empty(here, np.int32)
+                start, edges = compiled_loop(start, stop, *given, *others, scratch(len(self.mean)), *lists)
+                gone_through += edges
+                if start < stop:
+                    room = max(room, 2 * here)
+            return gone_through
+
+        return sum(over_chunks(loop, len(neighbors), grain=_GRAIN))
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """n draws of f at the training points, shape (N, n)."""
@@ -139,24 +156,25 @@ class PrecisionPosterior:
 
 
 @compiled
-def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, out, place):
-    """‖U⁻¹b‖² for rows b, some at a time: from the last position down, each point passes on to its parents. Returns how
-    many edges that took. `place` is all −1, and is left so.
+def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, out, place, values, free, heap):
+    """‖U⁻¹b‖² for rows b, some at a time: from the last position down, each point passes on to its parents. Returns at
+    which row there was no more room, `stop` if there was, and how many edges that took. `place` is all −1, and is left
+    so; `values`, `free` and `heap` are the room.
 
     What is passed on of a row is decided by that row alone, so that its variance is the same to the last bit whatever
     other rows are asked for with it."""
     gone_through = 0
     K = parents.shape[1]
-    values = np.zeros((_ROOM, _TOGETHER))
-    free, heap = np.empty(_ROOM, dtype=np.int32), np.empty(_ROOM, dtype=np.int32)
     y, total = np.empty(_TOGETHER), np.empty(_TOGETHER)
     for first in range(start, stop, _TOGETHER):
         last = min(first + _TOGETHER, stop)
         width = last - first
         for r in range(width):
             total[r] = 0.0
-        values, free, heap, used, size = _begun(first, last, neighbors, weights, values, free, heap, place)
-        n_free = np.int64(0)
+        size = _begun(first, last, neighbors, weights, place, values, heap)
+        if size < 0:
+            return first, gone_through
+        used, n_free, edges_here = size, np.int64(0), 0
         while size:
             i = heap[0]
             size = _pop(heap, size)
@@ -175,7 +193,7 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
             n_free += 1
             if not matters:
                 continue
-            gone_through += K
+            edges_here += K
             for s in range(K):
                 j = parents[i, s]
                 if j < 0:
@@ -185,11 +203,12 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
                     if n_free:
                         n_free -= 1
                         to = free[n_free]
-                    else:
-                        if used + 1 >= len(heap):
-                            values, free, heap = _grown(values, free, heap, 2 * len(heap))
+                    elif used < len(heap):
                         to = used
                         used += 1
+                    else:
+                        _forget(heap, size, place)
+                        return first, gone_through
                     place[j] = to
                     for r in range(width):
                         values[to, r] = 0.0
@@ -197,25 +216,26 @@ def _from_ancestors(start, stop, neighbors, weights, parents, edges, diagonal, o
                 edge = edges[i, s]
                 for r in range(width):
                     values[to, r] -= edge * y[r]
+        gone_through += edges_here
         for i in range(first, last):
             out[i] = total[i - first]
-    return gone_through
+    return stop, gone_through
 
 
 @compiled
-def _third_cumulants(start, stop, neighbors, weights, parents, edges, diagonal, third, out, place):
+def _third_cumulants(start, stop, neighbors, weights, parents, edges, diagonal, third, out, place, values, order, heap):
     """As above, down to the ancestors with y = U⁻¹b, and up again with U⁻ᵀy: the covariances of Σ b f with theirs."""
     K = parents.shape[1]
-    values = np.zeros((_ROOM, _TOGETHER))
-    order, heap = np.empty(_ROOM, dtype=np.int32), np.empty(_ROOM, dtype=np.int32)
     y, total = np.empty(_TOGETHER), np.empty(_TOGETHER)
     for first in range(start, stop, _TOGETHER):
         last = min(first + _TOGETHER, stop)
         width = last - first
         for r in range(width):
             total[r] = 0.0
-        values, order, heap, used, size = _begun(first, last, neighbors, weights, values, order, heap, place)
-        seen = 0
+        size = _begun(first, last, neighbors, weights, place, values, heap)
+        if size < 0:
+            return first, 0
+        used, seen = size, 0
         while size:
             i = heap[0]
             size = _pop(heap, size)
@@ -240,8 +260,10 @@ def _third_cumulants(start, stop, neighbors, weights, parents, edges, diagonal, 
                     break
                 to = place[j]
                 if to < 0:
-                    if used + 1 >= len(heap):
-                        values, order, heap = _grown(values, order, heap, 2 * len(heap))
+                    if used == len(heap):
+                        _forget(heap, size, place)
+                        _forget(order, seen, place)
+                        return first, 0
                     to = used
                     used += 1
                     place[j] = to
@@ -271,40 +293,34 @@ def _third_cumulants(start, stop, neighbors, weights, parents, edges, diagonal, 
                 # of a row's own ancestors only, not of those that others have
                 values[at, r] = y[r] / diagonal[i] if values[at, r] != 0.0 else 0.0
                 out[first + r] += third[i] * values[at, r] ** 3
-        for k in range(seen):
-            place[order[k]] = -1
+        _forget(order, seen, place)
+    return stop, 0
 
 
-@inner
-def _begun(first, last, neighbors, weights, values, free, heap, place):
-    """Rows at the points that they are made of: values by place, and a heap of these points."""
-    size, used = np.int64(0), np.int64(0)  # plain zeros would compile `_push` for 0 by itself
+@inlined
+def _begun(first, last, neighbors, weights, place, values, heap):
+    """Rows at the points that they are made of: values by place, and a heap of these points. Returns how many there
+    are; −1 where that is more than there is room for."""
+    size = np.int64(0)  # a plain zero would compile `_push` for 0 by itself
     for i in range(first, last):
         for s in range(neighbors.shape[1]):
             j = neighbors[i, s]
             if place[j] < 0:
-                if used + 1 >= len(heap):
-                    values, free, heap = _grown(values, free, heap, 2 * len(heap))
-                place[j] = used
+                if size == len(heap):
+                    _forget(heap, size, place)
+                    return np.int64(-1)
+                place[j] = size
                 for r in range(last - first):
-                    values[used, r] = 0.0
-                used += 1
+                    values[size, r] = 0.0
                 size = _push(heap, size, j)
             values[place[j], i - first] += weights[i, s]
-    return values, free, heap, used, size
+    return size
 
 
-@inner
-def _grown(values, free, heap, room):
-    # entry by entry: the message of numba's own copying, should shapes differ, takes a second to compile
-    more_values = np.zeros((room, values.shape[1]))
-    more_free, more_heap = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-    for i in range(len(values)):
-        for r in range(values.shape[1]):
-            more_values[i, r] = values[i, r]
-        more_free[i] = free[i]
-        more_heap[i] = heap[i]
-    return more_values, more_free, more_heap
+@inlined
+def _forget(rows, count, place):
+    for k in range(count):
+        place[rows[k]] = -1
 
 
 @inner
@@ -321,7 +337,7 @@ def _push(heap, size, item):
     return size + 1
 
 
-@inner
+@inlined
 def _pop(heap, size):
     """Remove the top; return the new size."""
     size -= 1
@@ -339,17 +355,3 @@ def _pop(heap, size):
         at = below
     heap[at] = item
     return size
-
-
-@compiled
-def _add_modes(start, stop, neighbors, weights, modes, gains, out):
-    total = np.empty(len(gains))
-    for i in range(start, stop):
-        for r in range(len(gains)):
-            total[r] = 0.0
-        for s in range(neighbors.shape[1]):
-            j, weight = neighbors[i, s], weights[i, s]
-            for r in range(len(gains)):
-                total[r] += weight * modes[j, r]
-        for r in range(len(gains)):
-            out[i] += gains[r] * total[r] ** 2

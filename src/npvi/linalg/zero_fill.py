@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from npvi.linalg.many_columns import count_of, ends_of
-from npvi.linalg.triangular import Triangular
+from npvi.linalg.many_columns import ends_of
+from npvi.linalg.triangular import Triangular, products
 from npvi.linalg.walking import walk
 from npvi.runtime.compiling import compiled
-from npvi.runtime.parallel import over_chunks
 
 __all__ = ["ZeroFillFactor", "scratch", "zero_fill_factor"]
 
@@ -76,12 +75,12 @@ class ZeroFillFactor:
         With `noise`, columns ε of standard normal numbers, those of log |U Uᵀ| less the mean of ‖Uᵀx‖² over x = U⁻ᵀε,
         which are 0 in expectation: they are about as far from it as an estimate of the former by these x.
         """
-        in_factor = np.zeros(self.transpose.edges.shape)
         at_diagonal = 2.0 / self.transpose.diagonal
-        if noise is not None:
-            x = self.transpose.solve(noise)
-            at_diagonal -= 2.0 * np.einsum("ij,ij->i", noise, x) / noise.shape[1]
-            over_chunks(_lessen_products, len(x), self.transpose.graph.parents, noise, x, in_factor)
+        if noise is None:
+            return self._unwound(at_diagonal, np.zeros(self.transpose.edges.shape))[:2]
+        x = self.transpose.solve(noise)
+        at_diagonal -= 2.0 * np.einsum("ij,ij->i", noise, x) / noise.shape[1]
+        in_factor = products(self.transpose.graph.parents, (-2.0 / noise.shape[1]) * noise, x)
         return self._unwound(at_diagonal, in_factor)[:2]
 
     def inverse_diagonal(self) -> NDArray[np.float64]:
@@ -146,10 +145,8 @@ def zero_fill_factor(
     lists = (graph.parents, graph.parents.reshape(-1), *graph.children)
     arrays = (root.diagonal, root.edges.reshape(-1), site_precision, diagonal, edges.reshape(-1), broken)
 
-    loop = _eliminate_compensated if compensated else _eliminate
-
     def eliminate(start, stop, rows):
-        loop(start, stop, rows, *lists, *arrays, scratch(n))
+        _eliminate(start, stop, rows, *lists, *arrays, compensated, scratch(n))
 
     walk(graph, eliminate, _WORTH, reverse=True)
     return ZeroFillFactor(Triangular(graph, diagonal, edges), np.flatnonzero(broken), None if compensated else root)
@@ -182,64 +179,15 @@ def _eliminate(
     diagonal,
     all_now,
     broken,
+    compensated,
     position,
 ):
+    """What i and a point that is neither its parent nor its child have in common through a child of both is found from
+    either side; where `compensated`, it goes to the diagonal."""
     # arrays of all edges in a row, and indices without a sign: a check for negative ones costs a seventh of the time
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    # products with points that aren't parents of i land in the spare place 0: cheaper than a branch around them
-    gathered = np.zeros(parents.shape[1] + 1)
-    for t in range(start, stop):
-        i = np.uintp(rows[t])
-        for s in range(len(gathered)):
-            gathered[s] = 0.0
-        own_start, own_stop = ends_of(parents, i)
-        for e in range(own_start, own_stop):
-            position[np.uintp(all_parents[e])] = e - own_start
-        own = root_diagonal[i] ** 2 + site_precision[i]
-        pivot = own
-        for c in range(child_ptr[i], child_ptr[i + one]):
-            row = np.uintp(child_row[c]) * K
-            at_i = row + np.uintp(child_slot[c])
-            before, now = all_before[at_i], all_now[at_i]
-            pivot += before * before - now * now
-            for e in range(row, at_i):  # the child's parents that come before i
-                at = np.uintp(position[np.uintp(all_parents[e])] + 1)
-                gathered[at] += all_before[e] * before - all_now[e] * now
-        if not 0.0 < pivot < np.inf:
-            broken[i] = True
-            pivot = own
-        diagonal[i] = np.sqrt(pivot)
-        for e in range(own_start, own_stop):
-            position[np.uintp(all_parents[e])] = -1
-            product = root_diagonal[i] * all_before[e]
-            all_now[e] = (product + gathered[e - own_start + one]) / diagonal[i]
-            if not abs(all_now[e]) < 1e100:  # earlier breakdowns have run away: drop what they left here
-                broken[i] = True
-                all_now[e] = product / diagonal[i]
-
-
-@compiled
-def _eliminate_compensated(
-    start,
-    stop,
-    rows,
-    parents,
-    all_parents,
-    child_ptr,
-    child_row,
-    child_slot,
-    root_diagonal,
-    all_before,
-    site_precision,
-    diagonal,
-    all_now,
-    broken,
-    position,
-):
-    """As `_eliminate`; what i and a point that is neither its parent nor its child have in common through a child of
-    both is found from either side, and goes to the diagonal: that is what the spare place 0 is for here. Another one,
-    the last, takes what belongs to children of i."""
-    K, one = np.uintp(parents.shape[1]), np.uintp(1)
+    # products with points that aren't parents of i land in the spare place 0: cheaper than a branch around them. What
+    # belongs to children of i goes to another one, the last.
     gathered = np.zeros(parents.shape[1] + 2)
     for t in range(start, stop):
         i = np.uintp(rows[t])
@@ -248,44 +196,41 @@ def _eliminate_compensated(
         own_start, own_stop = ends_of(parents, i)
         for e in range(own_start, own_stop):
             position[np.uintp(all_parents[e])] = e - own_start
-        for c in range(child_ptr[i], child_ptr[i + one]):
-            position[np.uintp(child_row[c])] = K
+        if compensated:
+            for c in range(child_ptr[i], child_ptr[i + one]):
+                position[np.uintp(child_row[c])] = K
         own = root_diagonal[i] ** 2 + site_precision[i]
-        pivot = own
+        pivot, least = own, 0.0
         for c in range(child_ptr[i], child_ptr[i + one]):
-            row_start, row_stop = ends_of(parents, np.uintp(child_row[c]))
-            at_i = np.uintp(child_row[c]) * K + np.uintp(child_slot[c])
+            child = np.uintp(child_row[c])
+            row = child * K
+            at_i = row + np.uintp(child_slot[c])
             before, now = all_before[at_i], all_now[at_i]
             pivot += before * before - now * now
-            for e in range(row_start, at_i):
+            for e in range(row, at_i):  # the child's parents that come before i
                 at = np.uintp(position[np.uintp(all_parents[e])] + 1)
                 gathered[at] += all_before[e] * before - all_now[e] * now
-            for e in range(at_i + one, row_stop):
-                at = np.uintp(position[np.uintp(all_parents[e])] + 1)
-                gathered[at] += all_before[e] * before - all_now[e] * now
-        pivot += gathered[0]
-        if not _LEAST * own < pivot < np.inf:
+            if compensated:
+                for e in range(at_i + one, ends_of(parents, child)[1]):
+                    at = np.uintp(position[np.uintp(all_parents[e])] + 1)
+                    gathered[at] += all_before[e] * before - all_now[e] * now
+        if compensated:
+            pivot += gathered[0]
+            least = _LEAST * own
+            for c in range(child_ptr[i], child_ptr[i + one]):
+                position[np.uintp(child_row[c])] = -1
+        if not least < pivot < np.inf:
             broken[i] = True
             pivot = own
         diagonal[i] = np.sqrt(pivot)
-        for c in range(child_ptr[i], child_ptr[i + one]):
-            position[np.uintp(child_row[c])] = -1
         for e in range(own_start, own_stop):
             position[np.uintp(all_parents[e])] = -1
-            all_now[e] = (root_diagonal[i] * all_before[e] + gathered[e - own_start + one]) / diagonal[i]
-
-
-@compiled
-def _lessen_products(start, stop, parents, noise, x, edges):
-    """edges[i, s] −= 2 mean noise[i] · x[parent]."""
-    n = noise.shape[1]
-    for i in range(start, stop):
-        for s in range(count_of(parents, np.uintp(i))):
-            j = parents[i, s]
-            total = 0.0
-            for r in range(n):
-                total += noise[i, r] * x[j, r]
-            edges[i, s] -= 2.0 * total / n
+            product = root_diagonal[i] * all_before[e]
+            all_now[e] = (product + gathered[e - own_start + one]) / diagonal[i]
+            # earlier breakdowns have run away: drop what they left here
+            if not (compensated or abs(all_now[e]) < 1e100):
+                broken[i] = True
+                all_now[e] = product / diagonal[i]
 
 
 @compiled

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from npvi.checks import check_choice, check_count, check_seed
-from npvi.graph.graph import Graph, check_permutation, check_points
+from npvi.graph.graph import Graph, check_permutation, check_points, sort_rows
 from npvi.graph.grid import grid_order
 from npvi.graph.maximin import maximin_order
 from npvi.graph.neighbors import Arranged, Tree, arrange, build_tree, search
 from npvi.graph.tiles import nested_order
-from npvi.runtime.compiling import compiled, inner
+from npvi.runtime.compiling import compiled, inlined
 from npvi.runtime.parallel import over_chunks
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "extend_graph",
     "nearest_parents",
     "paper_parents",
-    "sort_rows",
 ]
 
 
@@ -139,8 +138,8 @@ def extend_graph(graph: Graph, points: np.ndarray, new: np.ndarray) -> Graph:
     positions = arranged.positions[places]
     found = np.empty((m, k), np.int32)
     search(arranged, arranged.points[places], places, positions, positions - np.int32(n), found)
+    sort_rows(found)
     parents = np.concatenate([graph.parents, found])
-    over_chunks(lambda start, stop: sort_rows(n + start, n + stop, parents), m)
     return Graph(np.concatenate([graph.order, np.arange(n, n + m)]), parents, arranged.positions)
 
 
@@ -153,7 +152,7 @@ def nearest_parents(arranged: Arranged, k: int) -> np.ndarray:
     parents = np.empty((len(queries), k), np.int32)
     homes = np.arange(len(queries), dtype=np.int32)
     search(arranged, queries, homes, arranged.positions, arranged.positions, parents)
-    over_chunks(sort_rows, len(parents), parents)
+    sort_rows(parents)
     return parents
 
 
@@ -188,7 +187,7 @@ def paper_parents(arranged: Arranged, k: int) -> np.ndarray:
     return parents
 
 
-@inner
+@inlined
 def sort_ascending(row: np.ndarray, size: int) -> None:
     """Insertion sort: rows are short."""
     for i in range(1, size):
@@ -198,12 +197,6 @@ def sort_ascending(row: np.ndarray, size: int) -> None:
             row[j] = row[j - 1]
             j -= 1
         row[j] = value
-
-
-@compiled
-def sort_rows(start: int, stop: int, parents: np.ndarray) -> None:
-    for i in range(start, stop):
-        sort_ascending(parents[i], min(i, parents.shape[1]))
 
 
 @compiled

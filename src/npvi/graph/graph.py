@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 from npvi.checks import LARGEST, as_numbers, check_finite
 from npvi.runtime.compiling import compiled
-from npvi.runtime.parallel import over_chunks
 
 __all__ = ["Children", "Graph", "Parts", "check_parents", "check_permutation", "check_points"]
 
@@ -133,31 +133,22 @@ class Graph:
         place = np.full(self.n_points, -1, np.int32)
         rows = np.empty(self.n_points, np.int32)
         _pack(self.parents, self.spatial, place, rows, np.zeros_like(rows), np.empty_like(rows))
-        parents = np.empty_like(self.parents)
-        over_chunks(_renumber, self.n_points, rows, place, self.parents, parents)
+        parents = place[self.parents[rows]]
+        parents[self.parents[rows] < 0] = -1
+        sort_rows(parents)
         return Graph(self.order[rows], parents, place[self.spatial])
 
     @cached_property
     def children(self) -> Children:
         """Children of each point, found on first use."""
         slots = np.int16 if self.n_neighbors <= np.iinfo(np.int16).max else np.int32
-        n = self.n_points
-
-        def count(start: int, stop: int) -> tuple[int, np.ndarray]:
-            counts = np.zeros(n, np.int32)
-            _count_children(start, stop, self.parents, counts)
-            return start, counts
-
-        # a few threads have some of the rows each, and in every list the places after those of the rows before
-        some = {"grain": max(2**14, n // 4), "per_thread": 1}
-        counted = over_chunks(count, n, **some)
-        pointer = np.concatenate([[0], np.cumsum(np.sum([counts for _, counts in counted], axis=0, dtype=np.int64))])
-        row, slot = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], slots)
-        places, place = {}, pointer[:-1]
-        for start, counts in counted:
-            places[start], place = place, place + counts
-        over_chunks(lambda a, b: _place_children(a, b, self.parents, places[a].copy(), row, slot), n, **some)
-        return Children(pointer, row, slot)
+        n, used = self.n_points, self.parents >= 0
+        pointer = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
+        slot = np.broadcast_to(np.arange(self.n_neighbors, dtype=slots), used.shape)[used]
+        by_child = scipy.sparse.csr_array((slot, self.parents[used], pointer), shape=(n, n))
+        by_parent = by_child.tocsc()
+        pointer, row = by_parent.indptr.astype(np.int64), by_parent.indices.astype(np.int32)
+        return Children(pointer, row, by_parent.data)
 
     @cached_property
     def moral_density(self) -> float:
@@ -166,9 +157,17 @@ class Graph:
         It is how much denser the precision matrix of a process on this graph is than the graph.
         """
         some = np.unique(np.linspace(0, self.n_points - 1, 64).astype(np.int64))
-        seen = np.full(self.n_points, -1, np.int64)
-        pairs = _count_pairs(some, self.parents, *self.children, seen)
-        return pairs / max(np.count_nonzero(self.parents[some] >= 0), 1)
+        pairs = sum(len(self._moral_parents(i)) for i in some)
+        return pairs / max(int(np.count_nonzero(self.parents[some] >= 0)), 1)
+
+    def _moral_parents(self, i: int) -> np.ndarray:
+        """Points that are parents of this one or, before it, of a child of it."""
+        pointer, row, slot = self.children
+        of_children = slice(pointer[i], pointer[i + 1])
+        parents = self.parents[row[of_children]]
+        before = np.arange(self.n_neighbors) < slot[of_children, None]
+        found = np.append(parents[before], self.parents[i])
+        return np.unique(found[found >= 0])
 
     @cached_property
     def _parts(self) -> dict[int, Parts]:
@@ -233,62 +232,6 @@ def _pack(
 
 
 @compiled
-def _renumber(
-    start: int, stop: int, rows: np.ndarray, place: np.ndarray, parents: np.ndarray, renumbered: np.ndarray
-) -> None:
-    k = parents.shape[1]
-    for i in range(start, stop):
-        count = min(i, k)
-        for j in range(count):
-            p = place[parents[rows[i], j]]
-            at = j
-            while at > 0 and renumbered[i, at - 1] > p:
-                renumbered[i, at] = renumbered[i, at - 1]
-                at -= 1
-            renumbered[i, at] = p
-        renumbered[i, count:] = -1
-
-
-@compiled
-def _count_children(start: int, stop: int, parents: np.ndarray, counts: np.ndarray) -> None:
-    for i in range(start, stop):
-        for j in range(min(i, parents.shape[1])):
-            counts[parents[i, j]] += 1
-
-
-@compiled
-def _place_children(
-    start: int, stop: int, parents: np.ndarray, place: np.ndarray, row: np.ndarray, slot: np.ndarray
-) -> None:
-    """`place`: where the next child of each point goes."""
-    for i in range(start, stop):
-        for j in range(min(i, parents.shape[1])):
-            at = place[parents[i, j]]
-            row[at] = i
-            slot[at] = j
-            place[parents[i, j]] = at + 1
-
-
-@compiled
-def _count_pairs(
-    some: np.ndarray, parents: np.ndarray, pointer: np.ndarray, row: np.ndarray, slot: np.ndarray, seen: np.ndarray
-) -> int:
-    """How many points are parents of these or, before them, of a child of these; `seen`, −1 to begin with, is room."""
-    count = 0
-    for i in some:
-        for j in parents[i]:
-            if j >= 0 and seen[j] != i:
-                seen[j] = i
-                count += 1
-        for e in range(pointer[i], pointer[i + 1]):
-            for j in parents[row[e], : slot[e]]:
-                if seen[j] != i:
-                    seen[j] = i
-                    count += 1
-    return count
-
-
-@compiled
 def _rise(parents: np.ndarray, part: np.ndarray) -> None:
     """Move every point up to the lowest part that is above its children."""
     n, k = parents.shape
@@ -301,6 +244,11 @@ def _rise(parents: np.ndarray, part: np.ndarray) -> None:
                 else:
                     other >>= 1
             part[parents[i, j]] = one
+
+
+def sort_rows(parents: np.ndarray) -> None:
+    """Each row of an int32 matrix ascending, with its −1 at the end: without a sign they are the largest."""
+    parents.view(np.uint32).sort(axis=1)
 
 
 # -- checks of what a caller hands to the graph -----------------------------------------------------------------------

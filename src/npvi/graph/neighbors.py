@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from npvi.checks import check_count
 from npvi.graph.graph import check_points
-from npvi.runtime.compiling import compiled, inner
+from npvi.runtime.compiling import compiled, inlined
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["LEAF_SIZE", "Arranged", "NeighborIndex", "Tree", "arrange", "build_tree", "search"]
@@ -119,7 +119,7 @@ def _split(
                 top += 2
 
 
-@inner
+@inlined
 def _select(points: np.ndarray, rows: np.ndarray, lo: int, hi: int, middle: int, c: int) -> None:
     """Reorder [lo, hi) so that no point before `middle` exceeds one from `middle` on in coordinate c."""
     dimension = points.shape[1]
@@ -188,52 +188,28 @@ class Arranged(NamedTuple):
 
 def arrange(tree: Tree, order: np.ndarray) -> Arranged:
     """Number the points of the tree by their position in `order` (int64, a permutation of the rows)."""
-    n, dimension = tree.points.shape
+    (n, dimension), leaves = tree.points.shape, 1 << tree.depth
     position_of_row = np.empty(n, np.int32)
     position_of_row[order] = np.arange(n, dtype=np.int32)
-    positions = position_of_row[tree.rows]
-    points, blocks = np.empty((n, dimension)), np.empty(n * dimension)
-    first = np.empty(2 << tree.depth, np.int32)
-    first[0] = 0
-    arrays = (tree.points, positions, points, blocks, first)
-    over_chunks(_arrange_leaves, 1 << tree.depth, tree.depth, *arrays, grain=128)
+    # leaves differ in size by one: the rest of a row of places is void, and comes last
+    starts = (n * np.arange(leaves + 1)) >> tree.depth
+    sizes = np.diff(starts)
+    places = starts[:-1, None] + np.arange(sizes.max())
+    void = places >= starts[1:, None]
+    positions = position_of_row[tree.rows[np.where(void, 0, places)]]
+    positions[void] = n
+    within = np.argsort(positions, axis=1)
+    source = np.take_along_axis(places, within, axis=1)[~void]
+    points, positions = tree.points[source], position_of_row[tree.rows[source]]
+    blocks = np.empty(n * dimension)
+    at = np.repeat(starts[:-1] * (dimension - 1), sizes) + np.arange(n)
+    for c in range(dimension):
+        blocks[at + c * np.repeat(sizes, sizes)] = points[:, c]
+    first = np.zeros(2 * leaves, np.int32)
+    first[leaves:] = positions[starts[:-1]]
     for level in range(tree.depth - 1, -1, -1):
         first[1 << level : 2 << level] = first[2 << level : 4 << level].reshape(-1, 2).min(axis=1)
     return Arranged(points, blocks, positions, first, tree.boxes, tree.depth)
-
-
-@compiled
-def _arrange_leaves(
-    start: int,
-    stop: int,
-    depth: int,
-    unsorted: np.ndarray,
-    positions: np.ndarray,
-    points: np.ndarray,
-    blocks: np.ndarray,
-    first: np.ndarray,
-) -> None:
-    """Sort leaves [start, stop) by position (insertion sort: they are short) and copy their coordinates."""
-    n, dimension = unsorted.shape
-    leaves = 1 << depth
-    source = np.empty((n >> depth) + 1, np.int64)
-    for leaf in range(start, stop):
-        lo, hi = (n * leaf) >> depth, (n * (leaf + 1)) >> depth
-        for i in range(lo, hi):
-            position = positions[i]
-            j = i
-            while j > lo and positions[j - 1] > position:
-                positions[j] = positions[j - 1]
-                source[j - lo] = source[j - 1 - lo]
-                j -= 1
-            positions[j] = position
-            source[j - lo] = i
-        for i in range(lo, hi):
-            for c in range(dimension):
-                x = unsorted[source[i - lo], c]
-                points[i, c] = x
-                blocks[lo * dimension + c * (hi - lo) + i - lo] = x
-        first[leaves + leaf] = positions[lo]
 
 
 def search(

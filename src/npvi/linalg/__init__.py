@@ -8,7 +8,7 @@ from npvi.linalg.lanes import LANES, VectorRows, add_blocks, add_slopes, list_sq
 from npvi.linalg.many_columns import count_of
 from npvi.linalg.normals import Noise
 from npvi.linalg.sweep import LowerHalf, lower_half, lower_half_of
-from npvi.linalg.triangular import Triangular
+from npvi.linalg.triangular import Triangular, combined, products
 from npvi.linalg.widen import widened
 from npvi.linalg.woodbury import WoodburyFactor, divided, gram, low_rank_lower_half, raised_root
 from npvi.linalg.zero_fill import ZeroFillFactor, scratch, zero_fill_factor
@@ -25,6 +25,7 @@ __all__ = [
     "ZeroFillFactor",
     "add_blocks",
     "add_slopes",
+    "combined",
     "conjugate_gradients",
     "count_of",
     "dense_factor",
@@ -36,6 +37,7 @@ __all__ = [
     "low_rank_lower_half",
     "lower_half",
     "lower_half_of",
+    "products",
     "raised_root",
     "scratch",
     "solve_columns",

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from npvi.linalg.lanes import combine_8, spread_8
-from npvi.runtime.compiling import compiled, inner
+from npvi.runtime.compiling import compiled, inlined, inner
 
-__all__ = ["count_of", "dot", "ends_of", "solve", "transpose_dot", "transpose_solve"]
+__all__ = ["count_of", "dot", "ends_of", "products", "solve", "transpose_dot", "transpose_solve"]
 
 
-@inner
+@inlined
 def _combine(values, rows, start, stop, x, a, b, total):
     """total[:b−a] = Σ values[e] · x[rows[e], a:b] over start ≤ e < stop."""
     r = a
@@ -27,7 +27,7 @@ def _combine(values, rows, start, stop, x, a, b, total):
         r += 1
 
 
-@inner
+@inlined
 def _add(values, rows, start, stop, what, x, a, b):
     """x[rows[e], a:b] += values[e] · what[:b−a] for start ≤ e < stop."""
     r = a
@@ -57,13 +57,14 @@ def ends_of(parents, i):
 
 
 @compiled
-def dot(start, stop, parents, rows, values, diagonal, x, y):
+def dot(start, stop, parents, rows, values, diagonal, own, x, y):
+    """y_i = diagonal_i own_i + Σ_s values_is x[parents_is]."""
     total = np.empty(x.shape[1])
     for i in range(start, stop):
         first, last = ends_of(parents, np.uintp(i))
         _combine(values, rows, first, last, x, np.int64(0), len(total), total)
         for r in range(len(total)):
-            y[i, r] = diagonal[i] * x[i, r] + total[r]
+            y[i, r] = diagonal[i] * own[i, r] + total[r]
 
 
 @compiled
@@ -95,3 +96,14 @@ def transpose_solve(parents, rows, values, diagonal, y, a, b):
             y[i, r] /= diagonal[i]
             less[r - a] = -y[i, r]
         _add(values, rows, first, last, less, y, a, b)
+
+
+@compiled
+def products(start, stop, parents, left, x, values):
+    for i in range(start, stop):
+        for s in range(count_of(parents, np.uintp(i))):
+            j = np.uintp(parents[i, s])
+            total = 0.0
+            for r in range(x.shape[1]):
+                total += left[i, r] * x[j, r]
+            values[i, s] = total

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from npvi.linalg.lanes import bits_of, float_of
-from npvi.runtime.compiling import compiled
+from npvi.runtime.compiling import compiled, inlined
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["AT_ONCE", "Noise", "key_of", "normal_numbers"]
@@ -100,7 +100,7 @@ _FAR = tuple(
 )
 
 
-@compiled
+@inlined
 def normal_numbers(key, row, out, work, bits):
     """Write the 32 numbers of a row into `out`; `work` (float32) and `bits` (int32) are room for 32 each.
 

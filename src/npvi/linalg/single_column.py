@@ -11,7 +11,7 @@ import numpy as np
 from npvi.linalg.many_columns import count_of
 from npvi.runtime.compiling import compiled, inner_reordered
 
-__all__ = ["dot", "gram_dot", "solve", "transpose_dot", "transpose_solve"]
+__all__ = ["gram_dot", "solve", "transpose_dot", "transpose_solve"]
 
 
 @inner_reordered
@@ -21,12 +21,6 @@ def _collect(parents, edges, i, x):
     for s in range(count_of(parents, i)):
         total += edges[i, s] * x[np.uintp(parents[i, s])]
     return total
-
-
-@compiled
-def dot(start, stop, parents, edges, diagonal, x, y):
-    for i in range(start, stop):
-        y[i] = diagonal[i] * x[i] + _collect(parents, edges, np.uintp(i), x)
 
 
 @compiled

@@ -13,7 +13,7 @@ from npvi.graph import Graph
 from npvi.linalg.lanes import LANES, solve_last
 from npvi.linalg.triangular import Triangular
 from npvi.linalg.zero_fill import scratch
-from npvi.runtime.compiling import compiled, inner
+from npvi.runtime.compiling import compiled, inlined
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["LowerHalf", "lower_half", "lower_half_of"]
@@ -86,7 +86,10 @@ def lower_half(root: Triangular) -> LowerHalf:
     lists = (graph.parents, *graph.children)
 
     def loop(start, stop):
-        return _multiply(start, stop, graph.spatial, *lists, root.diagonal, root.edges, scratch(n))
+        given = (graph.spatial, *lists, root.diagonal, root.edges, scratch(n))
+        counts, columns, values = _multiply(start, stop, *given)
+        filled = counts.sum()  # of what there was room for
+        return counts, columns[:filled], values[:filled]
 
     parts = zip(*over_chunks(loop, n))
     counts_in_space, columns, values = (np.concatenate(part) for part in parts)
@@ -128,7 +131,7 @@ def lower_half_of(root: scipy.sparse.csr_array, graph: Graph) -> LowerHalf:
     return LowerHalf(graph, counts_of, ends, np.concatenate(columns), np.concatenate(values))
 
 
-@inner
+@inlined
 def _sort(values, start, stop):
     """Sort values[start:stop] (Shell's method: for a hundred numbers as fast as NumPy's, and compiled in no time)."""
     for gap in (1750, 701, 301, 132, 57, 23, 10, 4, 1):
@@ -194,7 +197,7 @@ def _multiply(start, stop, order, parents, child_ptr, child_row, child_slot, dia
         values[filled] = own
         filled += 1
         counts[t - start] = filled - first
-    return counts, columns[:filled].copy(), values[:filled].copy()
+    return counts, columns, values
 
 
 @compiled
@@ -248,7 +251,7 @@ def _sweep(
                     edges[child_row[e], child_slot[e]] = -root * A[last + n - 1 - (b - e), lane]
 
 
-@inner
+@inlined
 def _gather(c, child_ptr, child_row, ends, columns, values, site_precision, position, blocks, start):
     """The lower triangle of (P+W)[S_c, S_c] from `start` on, children in ascending order, c itself last.
 
@@ -276,7 +279,7 @@ def _gather(c, child_ptr, child_row, ends, columns, values, site_precision, posi
     blocks[last + size - 1] = values[ends[c] - 1] + site_precision[c]
 
 
-@inner
+@inlined
 def _interleave(A, n, lane, size, blocks, source):
     """Put a block of `size` into one lane of A, of size n, behind an identity that touches nothing."""
     padding = n - size

@@ -14,7 +14,7 @@ from npvi.linalg import many_columns, single_column
 from npvi.linalg.walking import walk
 from npvi.runtime.parallel import n_threads, over_chunks
 
-__all__ = ["Triangular"]
+__all__ = ["Triangular", "combined", "products"]
 
 #: numbers of a product or a solution that are worth a thread (about 0.4 ms); eight columns take the time of one
 _WORTH = 2**18
@@ -36,10 +36,10 @@ class Triangular:
     def dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """T x, for x of shape (N,) or (N, R)."""
         x = np.ascontiguousarray(x, dtype=np.float64)
-        y = np.empty_like(x)
-        loop, lists = (single_column.dot, self._lists) if x.ndim == 1 else (many_columns.dot, self._flat)
-        over_chunks(loop, len(x), *lists, x, y, grain=_grain(x))
-        return y
+        columns = x.reshape(len(x), -1)
+        y = np.empty_like(columns)
+        over_chunks(many_columns.dot, len(x), *self._flat, columns, columns, y, grain=_grain(columns))
+        return y.reshape(x.shape)
 
     def transpose_dot(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Tᵀ x."""
@@ -113,6 +113,33 @@ class Triangular:
     @property
     def _flat(self) -> tuple[NDArray, ...]:
         return self.graph.parents, self.graph.parents.reshape(-1), self.edges.reshape(-1), self.diagonal
+
+
+def combined(
+    own: NDArray[np.float64], parents: NDArray[np.int32], values: NDArray[np.float64], x: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """own_i + Σ_s values_is x[parents_is] for each row i of both lists, for x of shape (N, R).
+
+    >>> lists = np.array([[1, -1]], np.int32), np.array([[2.0, 0.0]])
+    >>> combined(np.array([[0.5, 0.0]]), *lists, np.array([[0.0, 0.0], [1.0, 10.0]]))
+    array([[ 2.5, 20. ]])
+    """
+    y = np.empty_like(own, order="C")
+    given = (parents, parents.reshape(-1), values.reshape(-1), np.ones(len(y)), own, x)
+    over_chunks(many_columns.dot, len(y), *map(np.ascontiguousarray, given), y, grain=_grain(x))
+    return y
+
+
+def products(parents: NDArray[np.int32], left: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """left_i · x[parents_is] for each entry of the list, where left and x are rows of R numbers.
+
+    >>> products(np.array([[1, -1]], np.int32), np.array([[2.0, 3.0]]), np.array([[0.0, 0.0], [1.0, 10.0]]))
+    array([[32.,  0.]])
+    """
+    values = np.zeros(parents.shape)
+    given = map(np.ascontiguousarray, (parents, left, x))
+    over_chunks(many_columns.products, len(values), *given, values, grain=_grain(x))
+    return values
 
 
 def _over_columns(loop: Callable[[int, int], None], x: NDArray[np.float64]) -> None:

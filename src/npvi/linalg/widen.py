@@ -8,7 +8,7 @@ from npvi.graph import Graph, sort_ascending
 from npvi.linalg.sweep import LowerHalf
 from npvi.linalg.triangular import Triangular
 from npvi.linalg.zero_fill import scratch
-from npvi.runtime.compiling import compiled, inner
+from npvi.runtime.compiling import compiled, inlined
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["widened"]
@@ -26,19 +26,22 @@ def widened(root: Triangular, precision: LowerHalf) -> Triangular:
     parents = np.full((n, width), -1, dtype=np.int32)
     edges = np.zeros((n, width))
     diagonal = precision.values[precision.ends - 1]
+    largest = int(precision.counts.max())
 
     def loop(start, stop):
         lists = (precision.counts, precision.ends, precision.columns, precision.values, diagonal)
-        _widen(start, stop, graph.parents, root.edges, *lists, parents, edges, scratch(n))
+        room = np.empty(largest), np.empty(largest, dtype=np.int32)
+        _widen(start, stop, graph.parents, root.edges, *lists, parents, edges, scratch(n), *room)
 
     over_chunks(loop, n)
     return Triangular(Graph(graph.order, parents, graph.spatial), root.diagonal, edges)
 
 
 @compiled
-def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal, parents, edges, position):
+def _widen(
+    start, stop, old, old_edges, counts, ends, columns, values, diagonal, parents, edges, position, importance, places
+):
     K, width = old.shape[1], parents.shape[1]
-    importance, places = np.empty(64), np.empty(64, np.int32)
     for i in range(start, stop):
         room = min(width, i)
         count = min(K, i)
@@ -46,8 +49,6 @@ def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal,
             parents[i, s] = old[i, s]
             position[old[i, s]] = s
         a, b = ends[i] - counts[i], ends[i] - 1
-        if b - a > len(importance):
-            importance, places = np.empty(2 * (b - a)), np.empty(2 * (b - a), np.int32)
         found = np.int64(0)
         for p in range(a, b):
             size = values[p] ** 2 / diagonal[columns[p]]
@@ -76,7 +77,7 @@ def _widen(start, stop, old, old_edges, counts, ends, columns, values, diagonal,
             position[parents[i, s]] = -1
 
 
-@inner
+@inlined
 def _sort_by_importance(importance, places, n):
     """Both by falling importance, what is equal by place (Shell's sort: numba's own takes two seconds to compile)."""
     for gap in (1750, 701, 301, 132, 57, 23, 10, 4, 1):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from npvi.kernels import Kernel, Stationary, evaluate, evaluate_distances
 from npvi.kernels.fast import FORMULAS, NO_FORMULA, correlate, formula_of
 from npvi.linalg import LANES, list_squares, solve_last
-from npvi.runtime.compiling import compiled, inner
+from npvi.runtime.compiling import compiled, inlined
 from npvi.runtime.parallel import over_chunks
 
 __all__ = ["chunks", "conditionals", "fill", "finish", "gather", "grain", "list_pairs", "n_pairs", "prepare"]
@@ -118,7 +118,7 @@ def _blocks(
     return evaluate(kernel, left, right).reshape(shape)
 
 
-@inner
+@inlined
 def gather(group, rows, neighbors, padding, X, Z, unit, points):
     """The points of a group in their units, (K+1)·d coordinates for each lane; padding lies where z does."""
     K = neighbors.shape[1]
@@ -134,7 +134,7 @@ def gather(group, rows, neighbors, padding, X, Z, unit, points):
             points[at, lane] /= unit[at % d]
 
 
-@inner
+@inlined
 def fill(points, d, formula, variance, squares, block, slopes):
     """The covariances of a group and, where `slopes` is not empty, their derivatives in r²."""
     for i in range(len(points) // d):
@@ -142,7 +142,7 @@ def fill(points, d, formula, variance, squares, block, slopes):
     correlate(FORMULAS[formula], variance, len(block), squares, block, slopes)  # type: ignore[call-arg]
 
 
-@inner
+@inlined
 def finish(A, n, lane, missing, nugget):
     """Make one lane's covariances a block: an identity in front, where neighbours are missing, and the nugget."""
     for i in range(n):

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from npvi.kernels import Stationary, evaluate
 from npvi.kernels.fast import NO_FORMULA, formula_of
-from npvi.linalg import LANES, ZeroFillFactor, add_slopes, solve_last
+from npvi.linalg import LANES, ZeroFillFactor, add_slopes, combined, products, solve_last
 from npvi.parameters import map_numbers
 from npvi.priors.conditionals import chunks, fill, finish, gather, grain, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
-from npvi.runtime.compiling import compiled, inner
+from npvi.runtime.compiling import compiled, inlined
 from npvi.runtime.lazy import jax, jit, jnp
 from npvi.runtime.parallel import over_chunks
 from npvi.runtime.precision import float64
@@ -92,9 +92,14 @@ def _of_log_density(
     """Of Σ_i −½ [log d_i + Σ_s weights_s (f_i − b_iᵀ f_parents)²/d_i] over `rows`."""
     b, d = prior.conditional_mean_weights, prior.conditional_variance
     found = _Sensitivity(np.zeros_like(b), np.zeros_like(d))
-    visit = prior.graph.spatial if rows is None else rows
-    arguments = (visit, prior.graph.parents, b, d, np.ascontiguousarray(functions, dtype=np.float64), weights, *found)
-    over_chunks(_add_squares, len(visit), *arguments, grain=512)
+    functions = np.ascontiguousarray(functions, dtype=np.float64)
+    some: Any = slice(None) if rows is None else rows
+    parents, here = prior.graph.parents[some], d[some]
+    e = combined(functions[some], parents, -b[some], functions)
+    squares = e**2 @ weights
+    found.in_variance[some] = 0.5 * (squares / here - 1.0) / here
+    e *= weights / here[:, None]
+    found.in_weights[some] = products(parents, e, functions)
     return found
 
 
@@ -169,34 +174,7 @@ def _pull_back_pairs(structure: Any, leaves: list, left: jax.Array, right: jax.A
     return jax.vjp(covariance, leaves)[1](G)[0]
 
 
-@compiled
-def _add_squares(start, stop, rows, parents, b, d, functions, weights, in_weights, in_variance):
-    S = functions.shape[1]
-    e = np.empty(S)
-    for t in range(start, stop):
-        z = rows[t]
-        for s in range(S):
-            e[s] = functions[z, s]
-        for i in range(parents.shape[1]):
-            j = parents[z, i]
-            if j < 0:
-                break
-            for s in range(S):
-                e[s] -= b[z, i] * functions[j, s]
-        squares = 0.0
-        for s in range(S):
-            squares += weights[s] * e[s] * e[s]
-            e[s] *= weights[s] / d[z]
-        in_variance[z] += 0.5 * (squares / d[z] - 1.0) / d[z]
-        for i in range(parents.shape[1]):
-            j = parents[z, i]
-            if j < 0:
-                break
-            for s in range(S):
-                in_weights[z, i] += functions[j, s] * e[s]
-
-
-@inner
+@inlined
 def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, A, u, p):
     """u and p of a group. Overwrites the blocks A."""
     K = parents.shape[1]

@@ -10,7 +10,7 @@ from numba.core import event
 
 from npvi.runtime import progress
 
-__all__ = ["compiled", "compiled_without_nan", "inner", "inner_reordered", "inner_without_nan", "reordered"]
+__all__ = ["compiled", "compiled_without_nan", "inlined", "inner", "inner_reordered", "inner_without_nan", "reordered"]
 
 #: Cached on disk; without the interpreter's lock, for `over_chunks`; x/0 is inf, as in NumPy; and without a C
 #: interface, which nobody calls and which takes a twentieth of the time to compile.
@@ -21,6 +21,8 @@ _INNER: Any = {**_SETTINGS, "no_cpython_wrapper": True}
 
 compiled: Any = njit(**_SETTINGS)
 inner: Any = njit(**_INNER)
+#: for what other compiled loops call, as if it were written there: it isn't compiled by itself
+inlined: Any = njit(**_SETTINGS, inline="always")
 #: for sums whose terms may be added in any order, several at a time
 _REORDERED = {"reassoc", "contract", "nsz"}
 reordered: Any = njit(**_SETTINGS, fastmath=_REORDERED)

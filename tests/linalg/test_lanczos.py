@@ -36,3 +36,17 @@ def test_a_looser_tolerance_takes_fewer_steps_and_keeps_it():
         assert error.max() < 2.0 * tolerance
         steps.append(found.steps)
     assert steps[0] < steps[1]
+
+
+@pytest.mark.parametrize("spread", [1e-3, 0.02, 0.2])
+def test_a_tolerance_of_what_is_left_out_is_kept(spread):
+    rng = np.random.default_rng(2)
+    Q = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    M = (Q * np.exp(spread * rng.standard_normal(200))) @ Q.T
+    x = rng.standard_normal((200, 3))
+    exact = scipy.linalg.inv(scipy.linalg.sqrtm(M)).real @ x
+    for tolerance in (1e-3, 1e-6):
+        found = inverse_root(M.dot, x, tolerance, left=True)
+        error = np.linalg.norm(found.root - exact, axis=0) / np.linalg.norm(exact, axis=0)
+        assert error.max() < 2.0 * tolerance
+        assert found.steps <= inverse_root(M.dot, x, tolerance).steps

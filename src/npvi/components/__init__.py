@@ -9,11 +9,12 @@ from npvi.components.new_rows import NewRows, OfFew, OfGroup, OfProcess
 from npvi.components.parts import LogDeterminant, Moments, Parts, PartsPrecision, Recent, Variances
 from npvi.components.precision_posterior import again
 from npvi.components.prediction import PartsPrediction, Seen
-from npvi.components.process import PROBES, Process, ProcessPrecision, SolverLog
+from npvi.components.process import ACCURACY, PROBES, Process, ProcessPrecision, SolverLog
 from npvi.components.spline import CyclicSpline, Spline
 from npvi.components.stack import Stack
 
 __all__ = [
+    "ACCURACY",
     "PROBES",
     "CoefficientSpread",
     "Coefficients",

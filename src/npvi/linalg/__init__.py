@@ -3,7 +3,7 @@
 from npvi.linalg.cg import Solution, conjugate_gradients, solve_columns
 from npvi.linalg.dense import DenseFactor, dense_factor, stacked_factor
 from npvi.linalg.drawing import draw
-from npvi.linalg.lanczos import inverse_root
+from npvi.linalg.lanczos import Rooted, inverse_root
 from npvi.linalg.lanes import LANES, VectorRows, add_blocks, add_slopes, list_squares, solve_last
 from npvi.linalg.many_columns import count_of
 from npvi.linalg.normals import Noise
@@ -18,6 +18,7 @@ __all__ = [
     "DenseFactor",
     "LowerHalf",
     "Noise",
+    "Rooted",
     "Solution",
     "Triangular",
     "VectorRows",

@@ -32,11 +32,13 @@ def inverse_root(
     tolerance: float = 1e-2,
     max_steps: int = 30,
     rooted: bool = True,
+    left: bool = False,
 ) -> Rooted:
     """M^{−½} x and xᵀ log(M) x for every column of x, M symmetric positive definite and near the identity.
 
     Each step is one product with M. It stops when the last step changed no column of M^{−½} x by more than `tolerance`
-    of its size. Without the root, which has no columns then, no more than two vectors for each are held.
+    of its size; with `left`, when what it leaves out, about that change times the departure, is no more. Without the
+    root, which has no columns then, no more than two vectors for each are held.
 
     >>> M = np.diag([0.5, 1.0, 2.0])
     >>> found = inverse_root(M.dot, np.ones((3, 1)), tolerance=1e-12)
@@ -67,7 +69,8 @@ def inverse_root(
         )
         exhausted = np.all(norm <= 1e-12)
         # the first step has nothing to compare with: there the departure itself says how far off it is
-        done = departure.max() <= tolerance if step == 1 else (change / np.linalg.norm(root, axis=0)).max() <= tolerance
+        off = departure if step == 1 else change / np.linalg.norm(root, axis=0) * (departure if left else 1.0)
+        done = off.max() <= tolerance
         if done or exhausted or step == min(max_steps, len(x)):
             break
         before = root

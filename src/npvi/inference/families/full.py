@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from npvi.components import PROBES, ProcessPrecision
+from npvi.components import ACCURACY, PROBES, ProcessPrecision
 from npvi.components.precision_posterior import again, precision_posterior
 from npvi.inference.families.base import DENSE, Start
 from npvi.linalg import DenseFactor, Noise, WoodburyFactor, ZeroFillFactor, count_of, dense_factor
@@ -50,8 +51,10 @@ class _Inverse:
     precision_factor: Any = None
     route: str = ""
     """The factor's name among the prior's routes."""
+    departure: float = 0.0
+    """How far the factor is from exact."""
     draws: Any = None
-    """A few draws of N(0, V), where the factor isn't, for derivatives."""
+    """Some of N(0, V), where the factor has no derivatives."""
 
     @property
     def matrix(self) -> NDArray[np.float64] | None:
@@ -84,7 +87,7 @@ class AllCovariances:
     ----------
     prior : any.
     noise : the random numbers.
-    draws : of N(0, V), for derivatives in the hyper-parameters where the factor isn't as good as exact.
+    draws : of N(0, V), for derivatives in the hyper-parameters, where the factor isn't as good as exact.
     strict : take no step that lowers the bound, and leave the posterior as the factor has it: for learning.
     """
 
@@ -144,7 +147,11 @@ class AllCovariances:
         if self.strict:
             draws = covariance.draws
             if draws is None:
-                draws = ProcessPrecision(self.prior, w).nearly_drawn(factor, self._noise.columns(0, PROBES))
+                most = max(self.draws, PROBES)
+                # where derivatives of the factor are known, draws tell no more than what it lacks
+                own = factor.root is getattr(self.prior, "root", None) and not len(factor.breakdowns)
+                count = min(most, PROBES * max(1, math.ceil(covariance.departure / ACCURACY))) if own else most
+                draws = ProcessPrecision(self.prior, w).draws(factor, self._noise.columns(0, count))
             return PrecisionPosterior(mean, factor.transpose, v, w, draws=draws)
         if like is not None:
             return again(self.prior, mean, v, w, like)
@@ -213,7 +220,7 @@ class AllCovariances:
         """V as a factor has it; None where that won't do."""
         if factor is None:
             return None
-        found = solver.determinant(factor, self._noise, self.draws, self.strict)
+        found = solver.determinant(factor, self._noise, self.draws)
         if found is None:
             return None
         variance = solver.marginal_variance(factor, self._noise, found.draws, self._ratio)
@@ -221,7 +228,7 @@ class AllCovariances:
             return None
         self._info |= {"factor_residual": found.departure, "log_determinant_error": found.error}
         w, log_determinant = solver.site_precision, -found.logarithm
-        return _Inverse(w, variance, log_determinant, factor, solver.route, found.draws)
+        return _Inverse(w, variance, log_determinant, factor, solver.route, found.departure, found.draws)
 
 
 def _spaced(rows: NDArray[np.int32], count: int) -> NDArray[np.int32]:

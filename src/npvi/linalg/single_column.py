@@ -32,15 +32,13 @@ def transpose_dot(parents, edges, diagonal, x, y):
 
 
 @compiled
-def gram_dot(start, stop, parents, edges, diagonal, x):
-    """What rows `start` to `stop` of T add to TᵀT x."""
-    y = np.zeros(len(x))
+def gram_dot(start, stop, parents, edges, diagonal, x, y):
+    """Add to y what rows `start` to `stop` of T make of TᵀT x."""
     for i in range(start, stop):
         value = diagonal[i] * x[i] + _collect(parents, edges, np.uintp(i), x)
         y[i] += diagonal[i] * value
         for s in range(count_of(parents, np.uintp(i))):
             y[np.uintp(parents[i, s])] += edges[i, s] * value
-    return y
 
 
 @compiled

@@ -56,10 +56,14 @@ class Triangular:
         if x.ndim > 1:
             return self.transpose_dot(self.dot(x))
         x = np.ascontiguousarray(x, dtype=np.float64)
+
+        def loop(start: int, stop: int) -> NDArray[np.float64]:
+            y = np.zeros(len(x))
+            single_column.gram_dot(start, stop, *self._lists, x, y)
+            return y
+
         # one pass over T; each thread adds up by itself what it finds, so there should be few
-        first, *others = over_chunks(
-            single_column.gram_dot, len(x), *self._lists, x, grain=max(_grain(x), len(x) // 8), per_thread=1
-        )
+        first, *others = over_chunks(loop, len(x), grain=max(_grain(x), len(x) // 8), per_thread=1)
         for other in others:
             first += other
         return first

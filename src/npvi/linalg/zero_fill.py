@@ -188,7 +188,7 @@ def _eliminate(
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
     # products with points that aren't parents of i land in the spare place 0: cheaper than a branch around them. What
     # belongs to children of i goes to another one, the last.
-    gathered = np.zeros(parents.shape[1] + 2)
+    gathered = np.empty(parents.shape[1] + 2)
     for t in range(start, stop):
         i = np.uintp(rows[t])
         for s in range(len(gathered)):
@@ -256,7 +256,7 @@ def _unwind(
     """`_eliminate` backwards, from derivatives `at_diagonal` and `in_all_now` in the factor itself. Those in the edges
     of i are complete when all of its parents have been here; in the end `at_diagonal` has those in the pivots."""
     K, one = np.uintp(parents.shape[1]), np.uintp(1)
-    in_gathered = np.zeros(parents.shape[1] + 1)  # as there, place 0 is for points that aren't parents of i
+    in_gathered = np.empty(parents.shape[1] + 1)  # as there, place 0 is for points that aren't parents of i
     for t in range(start, stop):
         i = np.uintp(rows[t])
         in_diagonal = at_diagonal[i]

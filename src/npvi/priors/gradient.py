@@ -126,8 +126,14 @@ def _by_formula(prior: NNGP, sensitivity: _Sensitivity, visit: NDArray[np.int32]
     given = (prior.nugget, prior.conditional_mean_weights, prior.conditional_variance, *sensitivity)
     arguments = (visit, parents, padding, prior.X, unit, formula_of(kernel), float(kernel.variance), *given)
     groups = -(-len(visit) // LANES)
-    found = over_chunks(_along, groups, *arguments, grain=grain(groups, prior.graph.n_neighbors))
-    traces, by_input = (sum(parts) for parts in zip(*found))
+
+    def loop(start: int, stop: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        found = np.zeros(2), np.zeros((len(unit), LANES))
+        _along(start, stop, *arguments, *found)
+        return found
+
+    parts = over_chunks(loop, groups, grain=grain(groups, prior.graph.n_neighbors))
+    traces, by_input = (sum(found) for found in zip(*parts))
     lengths = np.asarray(kernel.length_scale, dtype=np.float64)
     in_lengths = -4.0 * by_input.sum(axis=1) / lengths
     gradient = map_numbers(np.zeros_like, kernel)
@@ -207,15 +213,31 @@ def _vectors(group, rows, parents, padding, nugget, b, in_weights, in_variance, 
 
 
 @compiled
-def _along(start, stop, rows, parents, padding, X, unit, formula, scale, nugget, b, d, in_weights, in_variance):
-    """tr G and tr G(block − nugget); half of Σ G · slopes · (Δ_c)² for each input c, lane by lane."""
+def _along(
+    start,
+    stop,
+    rows,
+    parents,
+    padding,
+    X,
+    unit,
+    formula,
+    scale,
+    nugget,
+    b,
+    d,
+    in_weights,
+    in_variance,
+    traces,
+    by_input,
+):
+    """Add up tr G and tr G(block − nugget); half of Σ G · slopes · (Δ_c)² for each input c, lane by lane."""
     K = parents.shape[1]
     n_inputs = X.shape[1]
     pairs = (K + 1) * (K + 2) // 2
     u, p = np.empty((K + 1, LANES)), np.empty((K + 1, LANES))
     points, squares = np.empty(((K + 1) * n_inputs, LANES)), np.empty((pairs, LANES))
     A, slopes = np.empty((pairs, LANES)), np.empty((pairs, LANES))
-    traces, by_input = np.zeros(2), np.zeros((n_inputs, LANES))
     for group in range(start, stop):
         gather(group, rows, parents, padding, X, X, unit, points)
         fill(points, n_inputs, formula, scale, squares, A, slopes)
@@ -229,7 +251,6 @@ def _along(start, stop, rows, parents, padding, X, unit, formula, scale, nugget,
             z = rows[min(group * LANES + lane, len(rows) - 1)]
             traces[0] += trace
             traces[1] += 2.0 * d[z] * p[K, lane] - nugget * trace
-    return traces, by_input
 
 
 @compiled

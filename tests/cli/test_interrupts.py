@@ -121,6 +121,12 @@ def test_what_is_held_back_strikes_afterwards():
 
 
 @pytest.mark.usefixtures("usual_interrupts")
+def test_what_is_held_back_and_not_acted_on_strikes_at_the_end():
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("usual_interrupts")
 def test_a_fit_stops_at_a_safe_point():
     X, y = np.random.default_rng(0).uniform(size=(60, 2)), np.arange(60) % 4
 

@@ -15,7 +15,7 @@ import pytest
 from npvi.runtime import training
 from npvi.runtime.archive import read_archive
 from npvi.runtime.checkpoints import CHECKPOINT
-from npvi.runtime.interrupts import interrupts_held_back
+from npvi.runtime.interrupts import interrupts_held_back, interrupts_remembered
 from npvi.runtime.precision import float64
 from npvi.runtime.training import CheckpointError, TrainingStopped, named_optimizer, shuffled, train
 
@@ -293,6 +293,34 @@ def test_the_second_interrupt_strikes():
 
     with pytest.raises(KeyboardInterrupt):
         twice()
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_an_interrupt_before_training_strikes_there():
+    def work():
+        with interrupts_remembered():
+            signal.raise_signal(signal.SIGINT)
+            fit(report=lambda **numbers: reached.append(numbers["epoch"]))
+            reached.append("on")
+
+    reached = []
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert reached == []
+
+
+@pytest.mark.usefixtures("usual_interrupts")
+def test_an_interrupt_in_an_epoch_that_is_the_last_one_anyway_strikes_afterwards():
+    def judge(parameters):
+        values.append(float(len(values)))
+        if len(values) == 2:  # no better than before, and patience is at its end
+            signal.raise_signal(signal.SIGINT)
+        return values[-1]
+
+    values = []
+    with pytest.raises(KeyboardInterrupt):
+        fit(evaluate=judge, patience=1)
+    assert values == [0.0, 1.0]
 
 
 def test_somebody_elses_handler_stays(usual_interrupts):

@@ -58,7 +58,8 @@ def interrupts_remembered() -> Iterator[None]:
 def interrupts_held_back() -> Iterator[list[bool]]:
     """A list that a keyboard interrupt makes non-empty, instead of striking at a safe point; the second one strikes.
 
-    Whoever acts on it says so by `forget_interrupt`; else it strikes at the next safe point outside.
+    Whoever acts on it says so by `forget_interrupt`; else it strikes at the next safe point outside. One that came
+    before strikes at once.
 
     >>> with interrupts_held_back() as happened:
     ...     total = 0
@@ -67,20 +68,17 @@ def interrupts_held_back() -> Iterator[list[bool]]:
     >>> total
     3
     """
-    happened: list[bool] = []
-    outermost = _ours_to_handle()
-    if not outermost and not _is_handled():
-        yield happened
-        return
-    usual = signal.signal(signal.SIGINT, _note) if outermost else None
-    _held.append(happened)
-    try:
-        yield happened
-    finally:
-        _held.pop()
-        if outermost:
-            _pending.clear()
-            signal.signal(signal.SIGINT, usual)
+    with interrupts_remembered():
+        safe_point()  # of an interrupt that came before, nobody here would know
+        happened: list[bool] = []
+        if not _is_handled():
+            yield happened
+            return
+        _held.append(happened)
+        try:
+            yield happened
+        finally:
+            _held.pop()
 
 
 def _ours_to_handle() -> bool:

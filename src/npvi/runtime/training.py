@@ -182,7 +182,7 @@ def train(
                 raise
             interrupted.append(True)
         else:
-            if state.outcome is None:
+            if interrupted and state.outcome is None:
                 forget_interrupt()  # the result tells of it
         if checkpoint is not None:
             state.save(checkpoint, identity)

@@ -13,7 +13,7 @@ import npvi
 from npvi.graph import build_graph
 from npvi.kernels import RBF, Matern32
 from npvi.likelihoods import Gaussian, Poisson
-from npvi.model import Interrupted, Spec, fit, latent_at, predict, predict_alone, spec_of, update
+from npvi.model import Interrupted, Spec, fit, inferring, latent_at, predict, predict_alone, spec_of, update
 from npvi.model.inferring import ScaleWarning, _warn_about_scale
 from npvi.priors import NNGP
 from npvi.runtime import progress
@@ -88,6 +88,22 @@ def test_a_fit_that_is_interrupted_has_the_last_good_state():
     left = stop.value.fitted
     assert left.info["interrupted"]
     assert np.isfinite(predict(left, NEW).mean).all()
+
+
+def test_a_fit_that_is_interrupted_where_nothing_is_of_use_yet_leaves_nothing(monkeypatch):
+    monkeypatch.setattr(inferring, "_wrong", lambda *_: "nothing to look at")
+    spec = counts()
+    with pytest.raises(KeyboardInterrupt, match="before it had a usable") as stop, interrupted_at("iteration", 2):
+        fit(spec, X, spec.data(Y, {}))
+    assert not isinstance(stop.value, Interrupted)
+
+
+def test_an_update_that_is_interrupted_leaves_the_model_as_it_was():
+    model = npvi.GPRegressor("poisson", learn=False, n_neighbors=10).fit(X, Y)
+    before = model.fitted_
+    with pytest.raises(KeyboardInterrupt, match="the model is as it was"), interrupted_at("iteration", 2):
+        model.update(NEW, np.ones(20))
+    assert model.fitted_ is before
 
 
 def test_an_interrupt_beside_the_best_model_leaves_that():

@@ -136,6 +136,8 @@ def train_recognizer(
         checkpoint=checkpoint,
         report=report,
     )
+    if trained.outcome == "interrupted":
+        raise KeyboardInterrupt("training of the network interrupted")
     layers = [(np.asarray(W), np.asarray(b)) for W, b in trained.parameters]
     if min(trained.history["evaluation"], default=np.inf) > before:
         # on points held out the guess alone is better: the network had better say nothing

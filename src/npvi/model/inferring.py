@@ -150,6 +150,8 @@ def infer(spec: Spec, prior: Any, data: Data, stack: Stack, start: Start | None,
     """
     found = _inferred(spec, prior, data, stack, start, seed)
     wrong = _wrong(found[0], prior, data)
+    if wrong and found[0].info["interrupted"]:
+        raise KeyboardInterrupt("fit interrupted before it had a usable posterior")
     if wrong and start is not None:  # it may have led astray
         found = _inferred(spec, prior, data, stack, None, seed)
         wrong = _wrong(found[0], prior, data)

@@ -84,6 +84,8 @@ def _extended(fitted: Fitted, X: NDArray[np.float64], new: Data, every: NDArray[
     if precision is not None and part.constant:  # counts that were all zeros may be no longer
         model = replace(model, coefficient_precision=np.append(constant_precision(data), precision[1:]))
     fit, recognizer = infer(fitted.spec, prior, data, model.stack(prior, basis), start, seed=0)
+    if fit.info["interrupted"]:
+        raise KeyboardInterrupt("update interrupted; the model is as it was")
     trend = fit.trend
     prior.forget_precision()
     found = replace(

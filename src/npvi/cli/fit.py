@@ -108,7 +108,8 @@ def fit(
     \b
     [bold]Exit status[/bold]
     0 fitted (a fit that has not converged says so); 1 the computation failed;
-    2 wrong usage or input; 130 interrupted (with --save the last good state is kept)
+    2 wrong usage or input; 130 interrupted: with --save the last
+    good state is kept, and a model that is being written is completed
     """
     with guarded("fit"):
         if save is not None:

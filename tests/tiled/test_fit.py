@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import npvi
+import npvi.tiled.building
 from npvi.graph.tiles import Cube, nested_levels, point_keys
 from tests.tiled.conftest import FIT, KERNEL, survey, tiled, write
 
@@ -178,3 +179,15 @@ def test_other_likelihoods_and_means(tmp_path):
     assert np.abs(model.predict(some) - whole.predict(some)).max() < 0.02
     assert abs(model.elbo_ - whole.elbo_) < 1.0  # nats of all rows
     assert model.mean_coefficients_ == {}
+
+
+def test_progress_counts_rows_from_the_first_stage_on(tmp_path, monkeypatch):
+    counted = {}
+    watch = npvi.tiled.building.Watch
+    monkeypatch.setattr(
+        npvi.tiled.building, "Watch", lambda stage, rows, *more: watch(stage, counted.setdefault(stage, rows), *more)
+    )
+    tiled(tmp_path / "store").fit(write(survey(1700), tmp_path / "files"), **FIT)
+    assert {"partition", "gather", "order"} < set(counted)
+    for stage in ("partition", "gather", "order"):
+        assert 1690 < sum(counted[stage]) <= 1700

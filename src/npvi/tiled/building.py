@@ -290,7 +290,10 @@ class _Stages:
     def some(self, stage: str, task: Callable[..., None], name: str, tiles: Sequence[int], *more: int) -> None:
         """One for each of these tiles."""
         count = self.job.tiling.count
-        rows = self.job.layout["rows"] if self.job.store.has(self.job.file("layout")) else np.full(count, 1)
+        if self.job.store.has(self.job.file("layout")):
+            rows = self.job.layout["rows"]
+        else:  # about as many in each
+            rows = np.full(count, max(1, sum(part.rows for part in self.job.source.parts) // count))
         self.run(stage, task, [(t, *more) for t in tiles], lambda t, *_: self.job.tile(t, name), rows)
 
     @property

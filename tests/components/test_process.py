@@ -171,6 +171,5 @@ def test_draws_are_right_in_sums_over_rows(nugget):
     exact = (vectors / np.sqrt(values)) @ (vectors.T @ noise)
     found = U.T @ solver.draws(factor, noise)
     off = np.linalg.norm(found - exact, axis=0) / np.linalg.norm(exact, axis=0)
-    assert off.max() < 8.0 / n
-    assert abs(np.sum(found**2) - np.sum(exact**2)) / 16 < 1.0
+    assert off.max() < 4e-6  # whatever n is: a tile's share of a sum over all rows has to be as good as the sum
     assert solver.determinant(factor, Noise(graph.order)).departure > 2e-3  # and the factor isn't exact

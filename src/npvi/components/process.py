@@ -31,6 +31,9 @@ PROBES = 8
 #: ‖M ε − ε‖/‖ε‖ from which on a factor is no help, from which on its derivatives aren't, and up to which it is as good
 #: as exact
 _USELESS, _POOR, ACCURACY = 100.0, 0.3, 0.01
+#: about what draws may leave out, relatively, that are summed over rows: less than a nat in the slope of a nugget, of a
+#: million rows, however they are divided
+_LEFT = 1e-6
 #: draws for the marginal variances where there is no better factor
 _DRAWS = 64
 
@@ -328,12 +331,11 @@ class ProcessPrecision:
     def draws(self, factor: ZeroFillFactor, noise: Columns) -> Columns:
         """Draws of N(0, (P + W)⁻¹), one for each column ε of standard normal numbers: U⁻ᵀ M^{−½} ε.
 
-        For sums over rows, which have to be right to a number: of a million rows draws that were off by 1e-4 hid 11
-        nats in the slope of a nugget.
+        For sums over rows, those of many tiles together: of a million rows draws that were off by 1e-4 hid 11 nats in
+        the slope of a nugget.
         """
-        enough = 4.0 / len(noise)
         some = [noise[:, at : at + PROBES] for at in range(0, noise.shape[1], PROBES)]  # all steps of these are held
-        return factor.transpose.solve(np.hstack([self._rooted(factor, x, enough, left=True).root for x in some]))
+        return factor.transpose.solve(np.hstack([self._rooted(factor, x, _LEFT, left=True).root for x in some]))
 
     def _rooted(
         self, factor: ZeroFillFactor, x: Columns, tolerance: float, rooted: bool = True, left: bool = False

@@ -18,7 +18,7 @@ from npvi.inference.families.base import Start
 from npvi.inference.newton import Problem
 from npvi.kernels import Matern12, Matern32, Subset
 from npvi.likelihoods import Gaussian
-from npvi.priors import NNGP
+from npvi.priors import FACTORS, NNGP
 from tests.support.oracle import dense_triangular
 
 ROWS = 240
@@ -290,6 +290,22 @@ def test_effects_of_places_beside_a_surface(w):
     assert precision.iterations[0] <= 3
     exact = np.linalg.solve(oracle.precision, rhs)
     np.testing.assert_allclose(oracle.A @ found, oracle.A @ exact, rtol=0, atol=1e-6 * np.abs(oracle.A @ exact).max())
+
+
+@pytest.mark.parametrize(("visits", "wide"), [(20, True), (4, False)])
+@pytest.mark.parametrize(("w", "most"), [(0.05, 3), (1.0, 2)])
+def test_many_visits_to_a_place_are_worth_a_wider_factor(visits, wide, w, most):
+    """An iteration then costs more than the factor's width; with the graph's own it takes one more."""
+    rng = np.random.default_rng(0)
+    places = rng.uniform(size=(1000, 2))
+    graph = build_graph(places, 20)
+    at = np.argsort(graph.order)[rng.integers(1000, size=visits * 1000)]
+    surface = Process(NNGP(Matern32(0.1), 1e-3, places[graph.order], graph), Rows(1000, at))
+    parts = Parts([surface, Group(1000, at, 1.0)], dense=0)
+    precision = parts.at(np.full(len(at), w * 20 / visits))
+    precision.solve(parts.transpose_times(rng.standard_normal(len(at))), 1e-6)
+    assert (surface.factor_for_many(np.ones(len(at))).route == FACTORS[1]) == wide
+    assert precision.iterations[0] == (most if wide else most + 1)
 
 
 @pytest.mark.parametrize("visits", [1, 1000])

@@ -269,7 +269,7 @@ class PartsPrecision:
     tolerance : of systems.
     log : where to note what these take.
     recent : systems that are like its own, which begin where those have ended.
-    rough : whether systems of many columns are solved roughly.
+    rough : whether systems of many columns are solved roughly, and the next ones have other hyper-parameters.
     """
 
     #: a factor that others may start from
@@ -285,7 +285,7 @@ class PartsPrecision:
         rough: bool = False,
     ) -> None:
         self.parts, self.site_precision, self.tolerance = parts, site_precision, tolerance
-        self._recent, self._columns = recent, _ROUGHLY if rough else _TOLERANCE
+        self._recent, self._columns, self._once = recent, _ROUGHLY if rough else _TOLERANCE, rough
         self.log = SolverLog() if log is None else log
         together = [parts.slices[j] for j in (*parts.apart, *parts.together)]
         self._inner = np.concatenate([np.arange(parts.size)[of] for of in together])
@@ -470,7 +470,7 @@ class PartsPrecision:
     def _rest(self) -> _Apart | None:
         if self.parts.rest is None:
             return None
-        return _Apart(self.parts.rest, self.site_precision, self._columns, self._recent)
+        return _Apart(self.parts.rest, self.site_precision, self._columns, self._recent, self._once)
 
     def _across(self, few: NDArray[np.float64]) -> NDArray[np.float64]:
         """A_<ᵀ W A_f z of the few numbers z."""
@@ -545,8 +545,11 @@ class _Block:
 class _Apart:
     """Λ of parts with factors of their own, groups first."""
 
-    def __init__(self, parts: Parts, site_precision: Vector, tolerance: float, recent: Recent | None) -> None:
+    def __init__(
+        self, parts: Parts, site_precision: Vector, tolerance: float, recent: Recent | None, once: bool
+    ) -> None:
         self.parts, self.site_precision, self.tolerance, self.recent = parts, site_precision, tolerance, recent
+        self._once = once
         self.blocks: list[_Block] = []
         self.usable = True
         self._found: dict[int, NDArray[np.float64]] = {}
@@ -591,7 +594,7 @@ class _Apart:
             source = block.numbers[0]
             if source < target:
                 w = self.parts.overlaps[source, target].thinned(w, self._covariances(source, block.factor))
-        self.blocks.append(_Block(numbers, part, part.factor(w)))
+        self.blocks.append(_Block(numbers, part, self._factor(part, w)))
 
     def _effort(self, limit: int) -> tuple[bool, float]:
         """Of a system: whether it isn't solved within some iterations, and how many it took, or the residual then; all
@@ -734,7 +737,10 @@ class _Apart:
         """Factors of each part's own P + AᵀWA."""
         if len(self.parts.components) == 1:
             return [self.blocks[0].factor]
-        return [part.factor(self.site_precision) for part in self.parts.components]
+        return [self._factor(part, self.site_precision) for part in self.parts.components]
+
+    def _factor(self, part: Any, w: Vector) -> Any:
+        return part.factor_for_many(w) if isinstance(part, Process) and not self._once else part.factor(w)
 
     @cached_property
     def _exact(self) -> list[Any] | None:

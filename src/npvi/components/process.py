@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from npvi.components.base import Rows
 from npvi.linalg import Noise, Rooted, ZeroFillFactor, conjugate_gradients, inverse_root
 from npvi.priors import (
+    FACTORS,
     NotPositiveDefiniteError,
     PrecisionFactor,
     Prior,
@@ -34,6 +35,9 @@ _USELESS, _POOR, ACCURACY = 100.0, 0.3, 0.01
 #: about what draws may leave out, relatively, that are summed over rows: less than a nat in the slope of a nugget, of a
 #: million rows, however they are divided
 _LEFT = 1e-6
+#: rows for each position from which on a wider factor is worth it: an iteration, which goes through all rows, then costs
+#: more than its width
+_VISITS = 8
 #: draws for the marginal variances where there is no better factor
 _DRAWS = 64
 
@@ -108,6 +112,16 @@ class Process:
         breakdowns; None where w < 0 leaves none."""
         return usable(ProcessPrecision(self.prior, self.rows.information(site_precision)))
 
+    def factor_for_many(self, site_precision: Vector) -> ProcessPrecision | None:
+        """The same for many systems, each of which goes through all rows: on a wider pattern where many rows see each
+        position, unless it breaks down."""
+        if len(self.rows) >= _VISITS * self.size and FACTORS[1] in self.prior.routes:
+            information = self.rows.information(site_precision)
+            wider: Any = self.prior.factor(information, FACTORS[1])
+            if not len(wider.breakdowns):
+                return usable(ProcessPrecision(self.prior, information, own=(FACTORS[1], wider)))
+        return self.factor(site_precision)
+
     def gradient(
         self, functions: Columns, factor: ProcessPrecision | None = None, rng: np.random.Generator | None = None
     ) -> PriorGradient:
@@ -118,7 +132,7 @@ class Process:
         prior: Any = self.prior
         if factor is not None:
             own = factor.factor()
-            if own.root is prior.root and not len(own.breakdowns):
+            if own.root is not None and not len(own.breakdowns):
                 noise = Noise(prior.graph.order).columns(0, PROBES)
                 return marginal_gradient(prior, functions, own, factor.draws(own, noise), noise)
             rng = np.random.default_rng(0) if rng is None else rng

@@ -9,7 +9,7 @@ from npvi.linalg.many_columns import count_of
 from npvi.linalg.normals import Noise
 from npvi.linalg.sweep import LowerHalf, lower_half, lower_half_of
 from npvi.linalg.triangular import Triangular, combined, products
-from npvi.linalg.widen import widened
+from npvi.linalg.widen import narrowed, widened
 from npvi.linalg.woodbury import WoodburyFactor, divided, gram, low_rank_lower_half, raised_root
 from npvi.linalg.zero_fill import ZeroFillFactor, scratch, zero_fill_factor
 
@@ -38,6 +38,7 @@ __all__ = [
     "low_rank_lower_half",
     "lower_half",
     "lower_half_of",
+    "narrowed",
     "products",
     "raised_root",
     "scratch",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from npvi.graph import Graph, sort_ascending
 from npvi.linalg.sweep import LowerHalf
@@ -11,7 +12,7 @@ from npvi.linalg.zero_fill import scratch
 from npvi.runtime.compiling import compiled, inlined
 from npvi.runtime.parallel import over_chunks
 
-__all__ = ["widened"]
+__all__ = ["narrowed", "widened"]
 
 
 def widened(root: Triangular, precision: LowerHalf) -> Triangular:
@@ -35,6 +36,22 @@ def widened(root: Triangular, precision: LowerHalf) -> Triangular:
 
     over_chunks(loop, n)
     return Triangular(Graph(graph.order, parents, graph.spatial), root.diagonal, edges)
+
+
+def narrowed(edges: NDArray[np.float64], wide: Graph, graph: Graph) -> NDArray[np.float64]:
+    """Of entries on a wider pattern those on the graph's own, shape (N, K).
+
+    >>> from npvi.graph import build_graph
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> wide, graph = build_graph(X, 2, order="given"), build_graph(X, 1, order="given")
+    >>> narrowed(np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 3.0]]), wide, graph).ravel()
+    array([0., 1., 3.])
+    """
+    found = np.empty(graph.parents.shape)
+    for own, parent in zip(found.T, graph.parents.T):
+        slot = np.argmax(wide.parents == parent[:, None], axis=1)
+        own[:] = np.where(parent >= 0, np.take_along_axis(edges, slot[:, None], axis=1)[:, 0], 0.0)
+    return found
 
 
 @compiled

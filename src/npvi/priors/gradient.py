@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from npvi.kernels import Stationary, evaluate
 from npvi.kernels.fast import NO_FORMULA, formula_of
-from npvi.linalg import LANES, ZeroFillFactor, add_slopes, combined, products, solve_last
+from npvi.linalg import LANES, ZeroFillFactor, add_slopes, combined, narrowed, products, solve_last
 from npvi.parameters import map_numbers
 from npvi.priors.conditionals import chunks, fill, finish, gather, grain, list_pairs, n_pairs, prepare
 from npvi.priors.nngp import NNGP
@@ -80,6 +80,8 @@ def marginal_gradient(
     density = _of_log_density(prior, functions, weights, rows)
     in_diagonal, in_edges = factor.log_determinant_gradient(noise)
     d, root = prior.conditional_variance, prior.root
+    if factor.root is not None and factor.root is not root:  # what a wider pattern has besides stays 0
+        in_edges = narrowed(in_edges, factor.root.graph, root.graph)
     # T = D^{−½}(I − B)
     in_root = in_diagonal * root.diagonal + np.einsum("ij,ij->i", in_edges, root.edges)
     in_weights = density.in_weights + 0.5 * in_edges * root.diagonal[:, None]

@@ -213,11 +213,25 @@ def test_variances(names):
 def test_draws(names, dense):
     oracle = Oracle(names)
     n = 4000
-    x = oracle.made(dense=dense).at(oracle.w).draws(np.random.default_rng(0), n, 1e-8)
+    x = oracle.made(dense=dense).at(oracle.w).draws(np.random.default_rng(0), n)
     root = np.linalg.cholesky(oracle.precision)
     white = root.T @ x  # with unit covariance
     off = white @ white.T / n - np.eye(len(x))
     assert np.abs(off).max() < 6.0 * np.sqrt(2.0 / n)
+
+
+@pytest.mark.parametrize("w", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("names", [("space", "observers", "coefficients"), ("space", "varying", "slopes", "smooth")])
+def test_directions_that_data_hardly_hold(names, w):
+    """A surface's level and the mean of all effects, say: of systems with strong data they have next to no residual."""
+    oracle = Oracle(names, np.full(ROWS, w))
+    n = 512
+    found = oracle.made(dense=0).at(oracle.w).variances(np.random.default_rng(0), n)
+    exact = np.split(np.diag(oracle.covariance), np.cumsum([len(part.P) for part in oracle.parts])[:-1])
+    for numbers, known in zip(found.numbers, exact):
+        np.testing.assert_allclose(numbers, known, rtol=5.0 * np.sqrt(2.0 / n))
+    off = np.sqrt(found.predictor / oracle.variance(oracle.A)) - 1.0
+    assert np.sqrt(np.mean(off**2)) < 0.5 * np.sqrt(0.5 / n)  # of what draws alone are off by
 
 
 @every_predictor
@@ -286,7 +300,7 @@ def test_effects_of_places_beside_a_surface(w):
     parts = oracle.made(dense=0)
     precision = parts.at(oracle.w)
     rhs = oracle.A.T @ np.random.default_rng(3).standard_normal(ROWS)
-    found = precision.solve(rhs, 1e-8)
+    found = precision.solve(rhs)
     assert precision.iterations[0] <= 3
     exact = np.linalg.solve(oracle.precision, rhs)
     np.testing.assert_allclose(oracle.A @ found, oracle.A @ exact, rtol=0, atol=1e-6 * np.abs(oracle.A @ exact).max())
@@ -414,7 +428,7 @@ def test_where_processes_on_top_of_each_other_have_no_factor_each_has_its_own(sd
     parts.rest.nested_together = True
     precision = parts.at(np.full(240, 1e4))
     rhs = parts.transpose_times(np.random.default_rng(0).standard_normal(240))
-    found = precision.solve(rhs, 1e-8)
+    found = precision.solve(rhs)
     assert np.linalg.norm(precision.matvec(found) - rhs) < 1e-6 * np.linalg.norm(rhs)
 
 
@@ -634,7 +648,7 @@ def test_columns_some_at_a_time(monkeypatch):
     monkeypatch.setattr("npvi.components.parts._NUMBERS", 3 * len(oracle.P))
     held = []
     solved = parts_module._solved
-    monkeypatch.setattr(parts_module, "_solved", lambda *a: held.append(a[1].shape[1]) or solved(*a))
+    monkeypatch.setattr(parts_module, "_solved", lambda *a, **k: held.append(a[1].shape[1]) or solved(*a, **k))
     precision = oracle.made(dense=0).at(oracle.w)
     n = 512
     found = precision.variances(np.random.default_rng(0), n)

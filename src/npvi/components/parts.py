@@ -28,6 +28,7 @@ from scipy import linalg
 
 from npvi.components.base import Component
 from npvi.components.dense import Dense
+from npvi.components.drawn_variance import DrawnVariance
 from npvi.components.group import BlockFactor, Group
 from npvi.components.nested import Nested, nested_pair
 from npvi.components.process import Process, SolverLog
@@ -47,16 +48,18 @@ _FEW = 64
 _PROBES, _DRAWS, _TOLERANCE = 16, 64, 1e-3
 #: the same on the way to hyper-parameters
 _ROUGHLY = 3e-3
+#: how far draws may be off, in standard deviations in any direction; in its square, what is left of each of few
+#: numbers, beside this part of it: sums of them may have less left than each
+_OFF, _ROUGHLY_OFF, _OF_LEFT = 0.03, 0.1, 0.01
+#: what rounding may leave of numbers of which nothing else is left
+_ROUNDING = 1e-13
 #: columns that are solved for at a time, and numbers in them
 _TOGETHER, _NUMBERS = 32, 2**23
 _MOST_STEPS, _MOST_ROOT = 1000, 100
-#: iterations without reaching a tolerance that say that Gauss–Seidel crawls, and those that say what is better
-_CRAWLS, _LONGER = 30, 60
+#: iterations without reaching this tolerance that say that Gauss–Seidel crawls, and those that say what is better
+_CRAWLS, _LONGER, _CRAWLING = 30, 60, 1e-4
 #: how much larger site precisions must be for that to be asked again
 _STRONGER = 4.0
-#: the tolerance of many columns where one process lies on another, relative to that of others: else variances of each
-#: were up to 17 % too small
-_NESTED_TOLERANCE = 0.1
 #: variance of a flat direction, relative to that of all parts, where it must be a number
 _WIDE = 1e4
 
@@ -347,21 +350,21 @@ class PartsPrecision:
         out[self._inner] = found
         return out
 
-    def draws(self, rng: np.random.Generator, n: int, tolerance: float = 1e-4) -> Columns:
+    def draws(self, rng: np.random.Generator, n: int) -> Columns:
         """Draws of N(0, Λ⁻¹), shape (size, n): for w ≥ 0 Λ⁻¹(P^½ε + AᵀW^½ε')."""
         if self.is_dense:
             return self._dense.half_transpose(rng.standard_normal((self.parts.size, n)))
-        found = [self._drawn(rng, len(some), tolerance) for some in _batches(n, self.parts.size)]
+        found = [self._drawn(rng, len(some)) for some in _batches(n, self.parts.size)]
         return np.concatenate(found, axis=1)
 
-    def _drawn(self, rng: np.random.Generator, n: int, tolerance: float) -> Columns:
+    def _drawn(self, rng: np.random.Generator, n: int) -> Columns:
         inner = np.zeros((self.parts.size, n))
         if self.parts.few is not None:
             last = self._reduced.factor.half_transpose(rng.standard_normal((self.parts.few.size, n)))
             inner[self._n_rest :] = last
             inner[: self._n_rest] = -self._reduced.held @ last
         if self._rest is not None:
-            inner[: self._n_rest] += self._rest.draws(rng, n, tolerance)
+            inner[: self._n_rest] += self._rest.draws(rng, n)
         out = np.empty_like(inner)
         out[self._inner] = inner
         return out
@@ -486,14 +489,14 @@ class PartsPrecision:
     def _rough(self) -> DenseFactor | None:
         """Of what is left of the few numbers, by the preconditioner of the others."""
         rest = self._rest
-        found = self._schur(None if rest is None else lambda x, name: rest.precondition(x))
+        found = self._schur(None if rest is None else lambda x, *_: rest.precondition(x))
         return None if found is None else found.factor
 
     @cached_property
     def _reduced(self) -> _Schur:
-        """The same to a tolerance; an error of it enters squared."""
+        """The same, by solutions whose errors are small beside what is left."""
         rest = self._rest
-        found = self._schur(None if rest is None else lambda x, name: rest.solve(x, rest.tolerance, name))
+        found = self._schur(None if rest is None else rest.left)
         assert found is not None
         return found
 
@@ -504,9 +507,9 @@ class PartsPrecision:
             factor = dense_factor(S)
             return None if factor is None else _Schur(np.zeros((0, len(S))), factor)
         held = np.empty((self._n_rest, len(S)))
-        batches = _batches(len(S), self.parts.size)
+        batches, whole = _batches(len(S), self.parts.size), np.diagonal(S).copy()
         for some in batches:
-            held[:, some] = solve(self._across(np.eye(len(S))[:, some]), f"few {some.start}")
+            held[:, some] = solve(self._across(np.eye(len(S))[:, some]), whole[some], f"few {some.start}")
         for some in batches:  # XᵀΛX with X = [−Y, I]: never less than the complement
             twice = self._across(2.0 * np.eye(len(S))[:, some])
             S[:, some] += held.T @ (self._rest.matvec(held[:, some]) - twice)  # type: ignore[union-attr]
@@ -549,12 +552,10 @@ class _Apart:
         self, parts: Parts, site_precision: Vector, tolerance: float, recent: Recent | None, once: bool
     ) -> None:
         self.parts, self.site_precision, self.tolerance, self.recent = parts, site_precision, tolerance, recent
-        self._once = once
+        self._once, self._off = once, _ROUGHLY_OFF if once else _OFF
         self.blocks: list[_Block] = []
         self.usable = True
         self._found: dict[int, NDArray[np.float64]] = {}
-        if parts.nested is not None:
-            self.tolerance *= _NESTED_TOLERANCE
         together = parts.nested_together if site_precision.min(initial=0.0) >= 0.0 else False
         if together and self._make(parts.nested):
             return
@@ -600,7 +601,7 @@ class _Apart:
         """Of a system: whether it isn't solved within some iterations, and how many it took, or the residual then; all
         directions are in it, also those that rows don't see."""
         rhs = np.random.default_rng(0).standard_normal(self.parts.size)
-        found = conjugate_gradients(self.matvec, rhs, self.precondition, self.tolerance, limit)
+        found = conjugate_gradients(self.matvec, rhs, self.precondition, _CRAWLING, limit)
         if found.converged:
             return False, float(found.iterations)
         return True, found.residual if np.isfinite(found.residual) else np.inf
@@ -617,8 +618,29 @@ class _Apart:
         return self.parts.matvec(z) + self.parts.transpose_times(self._weighted(self.parts.times(z)))
 
     def precondition(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
-        """M⁻¹ r."""
-        return self.half_transpose(self.half(r))
+        """M⁻¹ r, but exact in the levels S of parts: (I − QΛ) M⁻¹ (I − ΛQ) r + Q r with Q = S (SᵀΛS)⁻¹ Sᵀ.
+
+        Of the level of a surface and the mean of all effects of observers only the sum is seen.
+        """
+        if self._levels is None:
+            return self.half_transpose(self.half(r))
+        S, across, factor = self._levels
+        level = factor.solve(S.T @ r)
+        found = r - across @ level
+        found = self.half_transpose(self.half(found))
+        return found + S @ (level - factor.solve(across.T @ found))
+
+    @cached_property
+    def _levels(self) -> tuple[Columns, Columns, DenseFactor] | None:
+        """S, which has a column for each number that is constant over a part; Λ S, and a factor of SᵀΛS."""
+        parts = self.parts.components
+        if len(parts) == 1:
+            return None
+        widths = [part.width if isinstance(part, Group) else 1 for part in parts]
+        S = linalg.block_diag(*(np.tile(np.eye(d), (part.size // d, 1)) for part, d in zip(parts, widths)))
+        across = self.matvec(S)
+        factor = dense_factor(S.T @ across)
+        return None if factor is None else (S, across, factor)
 
     def half(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
         """G⁻¹ r, block by block."""
@@ -651,12 +673,16 @@ class _Apart:
                 eta = seen if eta is None else eta + seen
         return np.concatenate([found[j] for j in range(len(found))])
 
-    def solve(self, rhs: Columns, tolerance: float, name: str = "") -> Columns:
+    def left(self, rhs: Columns, whole: Vector, name: str) -> Columns:
+        """Λ⁻¹ b for columns b, to an error that is small beside whole − bᵀΛ⁻¹b, also of sums of columns."""
+        return self.solve(rhs, name, lambda energy: np.maximum(_OF_LEFT * (whole - energy), _ROUNDING * whole))
+
+    def solve(self, rhs: Columns, name: str = "", unit: Any = lambda energy: 1.0) -> Columns:
         """Λ⁻¹ rhs, many columns; systems that have a name begin where the recent ones of this name have ended."""
         if self.recent is None or not name:
-            return _solved(self.matvec, rhs, self.precondition, tolerance)
+            return _solved(self.matvec, rhs, self.precondition, self._off, unit=unit)
         start = self.recent.like(name, rhs)
-        return self.recent.keep(name, _solved(self.matvec, rhs, self.precondition, tolerance, start))
+        return self.recent.keep(name, _solved(self.matvec, rhs, self.precondition, self._off, start, unit))
 
     def determinant(self, rng: np.random.Generator, probes: int) -> LogDeterminant:
         """log |Λ| = Σ log |D_j| + log |G⁻¹ΛG⁻ᵀ|."""
@@ -680,37 +706,35 @@ class _Apart:
         if self._exact is not None:
             known = rows[0] if len(parts) == 1 else self._of_both(rows[0])
             return (known, rows, numbers), [Moments(f, np.zeros((len(v), 0))) for f, v in zip(alone, numbers)]
-        surest = int(np.argmax([float(np.sum(x)) for x in rows]))
-        predictor, added_rows, added = rows[surest].copy(), [0.0 * x for x in rows], [0.0 * x for x in numbers]
+        predictor, added_rows, added = DrawnVariance(rows), [0.0 * x for x in rows], [0.0 * x for x in numbers]
         kept: list[list[Columns]] = [[] for _ in parts]
         for seen, means in self._given_others(rng, draws):
-            for j, (part, mean) in enumerate(zip(parts, means)):
-                at_rows = part.times(mean)
+            at_rows = [part.times(mean) for part, mean in zip(parts, means)]
+            predictor.add(seen, at_rows)
+            for j, mean in enumerate(means):
                 added[j] += _squares(mean) / draws
-                added_rows[j] += _squares(at_rows) / draws
-                if j == surest:
-                    predictor += _squares(_total(seen) - seen[j] + at_rows) / draws
+                added_rows[j] += _squares(at_rows[j]) / draws
                 if keep:
                     kept[j].append(mean)
         none = [np.zeros((len(v), 0)) for v in numbers]
         columns = [np.hstack(some) / np.sqrt(draws) for some in kept] if keep else none
-        found = (predictor, [a + b for a, b in zip(rows, added_rows)], [a + b for a, b in zip(numbers, added)])
+        found = (predictor.value(), [a + b for a, b in zip(rows, added_rows)], [a + b for a, b in zip(numbers, added)])
         return found, [Moments(factor, some) for factor, some in zip(alone, columns)]
 
-    def draws(self, rng: np.random.Generator, n: int, tolerance: float, name: str = "") -> Columns:
+    def draws(self, rng: np.random.Generator, n: int, name: str = "") -> Columns:
         """Of N(0, Λ⁻¹)."""
         w = self.site_precision
         if w.min(initial=0.0) < 0.0:  # no noise has such a precision
             noise = rng.standard_normal((self.parts.size, n))
-            return self.half_transpose(inverse_root(self._around, noise, tolerance, _MOST_ROOT).root)
+            return self.half_transpose(inverse_root(self._around, noise, self.tolerance, _MOST_ROOT).root)
         noise = np.sqrt(w)[:, None] * rng.standard_normal((len(w), n))
-        return self.solve(self.parts.precision_noise(rng, n) + self.parts.transpose_times(noise), tolerance, name)
+        return self.solve(self.parts.precision_noise(rng, n) + self.parts.transpose_times(noise), name)
 
     def _given_others(self, rng: np.random.Generator, draws: int) -> Iterator[tuple[list[Columns], list[Columns]]]:
         """Draws of all parts, as rows see them, and means of each part given the others; some at a time."""
         parts = self.parts.components
         for some in _batches(draws, self.parts.size):
-            z = self.draws(rng, len(some), self.tolerance, f"draws {some.start}")
+            z = self.draws(rng, len(some), f"draws {some.start}")
             seen = [part.times(own) for part, own in zip(parts, self.parts.split(z))]
             yield seen, self._means_given_others(seen)
 
@@ -718,7 +742,7 @@ class _Apart:
         """Of each part, for values of all parts as rows see them."""
         parts, w, eta = self.parts.components, self.site_precision, _total(seen)
         return [
-            -_alone(part, factor, w, part.transpose_times(self._weighted(eta - own)), self.tolerance)
+            -_alone(part, factor, w, part.transpose_times(self._weighted(eta - own)), self._off)
             for part, factor, own in zip(parts, self.alone, seen)
         ]
 
@@ -726,7 +750,7 @@ class _Apart:
         """Draws of N(0, Λ⁻¹), and the means of each part given the others, shape (size, n) each."""
         draws, means = np.empty((2, self.parts.size, n), np.float32)
         for some in _batches(n, self.parts.size):
-            z = self.draws(rng, len(some), self.tolerance)
+            z = self.draws(rng, len(some))
             seen = [part.times(own) for part, own in zip(self.parts.components, self.parts.split(z))]
             draws[:, some] = z
             means[:, some] = np.concatenate(self._means_given_others(seen))
@@ -839,11 +863,20 @@ def _alone(part: Component[Any], factor: Any, w: Vector, rhs: Columns, tolerance
     def precondition(z: Columns) -> Columns:
         return factor.half_transpose(factor.half(z))
 
-    return precondition(rhs) if isinstance(part, Group) else _solved(matvec, rhs, precondition, tolerance)
+    if isinstance(part, Group):
+        return precondition(rhs)
+    return _solved(matvec, rhs, precondition, tolerance, unit=lambda energy: 1.0)
 
 
-def _solved(matvec: Any, rhs: Columns, precondition: Any, tolerance: float, start: Columns | None = None) -> Columns:
-    found = solve_columns(matvec, rhs, precondition, tolerance, _MOST_STEPS, start)
+def _solved(
+    matvec: Any,
+    rhs: Columns,
+    precondition: Any,
+    tolerance: float,
+    start: Columns | None = None,
+    unit: Any = None,
+) -> Columns:
+    found = solve_columns(matvec, rhs, precondition, tolerance, _MOST_STEPS, start, unit)
     if found is not None:
         return found
     one = [conjugate_gradients(matvec, np.ascontiguousarray(x), precondition, tolerance, _MOST_STEPS).x for x in rhs.T]

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from npvi.components.drawn_variance import DrawnVariance
 from npvi.components.new_rows import NewRows, OfProcess
 from npvi.components.parts import PartsPrecision
 from npvi.components.precision_posterior import precision_posterior
@@ -88,12 +89,8 @@ class PartsPrediction:
         wanted = [(k, j) for k, j in enumerate(where) if new[j] is not None]
         if not wanted:
             return total
-        alone = {j: self._alone(k, new[j]) for k, j in wanted}
-        if len(where) == 1:
-            return total + alone[wanted[0][1]]
-        # given all others but the surest part, whose own mean moves with them
-        surest = max((j for _, j in wanted), key=lambda j: float(np.sum(alone[j])))
-        return total + alone[surest] + self._spread(new, surest)
+        alone = [self._alone(k, new[j]) for k, j in wanted]
+        return total + (alone[0] if len(where) == 1 else self._with_draws(new, [j for _, j in wanted], alone))
 
     def _alone(self, k: int, rows: Any) -> Vector:
         """The variance of one part given all others."""
@@ -110,19 +107,20 @@ class PartsPrediction:
         weight[seen] = a.data.reshape(-1, d)
         return np.einsum("ij,ijk,ik->i", weight, known.inverse[level], weight)
 
-    def _spread(self, new: Sequence[NewRows | None], surest: int) -> Vector:
-        """What draws of the parts beside the surest one say of the sum."""
+    def _with_draws(self, new: Sequence[NewRows | None], wanted: list[int], alone: list[Vector]) -> Vector:
+        """The variance of the sum of some parts, for that of each given all others."""
         draws, means = self._drawn
-        out = np.zeros(_rows([one for one in new if one is not None]))
-        step = max(1, _NUMBERS // _DRAWS)
+        at = dict(zip(self.parts.apart, self.precision.apart_slices()))
+        out = np.empty(len(alone[0]))
+        step = max(1, _NUMBERS // (_DRAWS * len(wanted)))
         for start in range(0, len(out), step):
             some = slice(start, start + step)
-            seen: Any = 0.0
-            for j, of in zip(self.parts.apart, self.precision.apart_slices()):
-                rows = new[j]
-                if rows is not None:
-                    seen = seen + rows.matrix[some] @ (means if j == surest else draws)[of]
-            out[some] = np.einsum("ij,ij->i", seen, seen) / _DRAWS
+            rows: list[Any] = [new[j].matrix[some] for j in wanted]  # type: ignore[union-attr]
+            found = DrawnVariance([known[some] for known in alone])
+            found.add(
+                [B @ draws[at[j]] for B, j in zip(rows, wanted)], [B @ means[at[j]] for B, j in zip(rows, wanted)]
+            )
+            out[some] = found.value()
         return out
 
     def _squares(self, new: Sequence[NewRows | None], root: Columns) -> Vector:

@@ -35,8 +35,8 @@ _USELESS, _POOR, ACCURACY = 100.0, 0.3, 0.01
 #: about what draws may leave out, relatively, that are summed over rows: less than a nat in the slope of a nugget, of a
 #: million rows, however they are divided
 _LEFT = 1e-6
-#: rows for each position from which on a wider factor is worth it: an iteration, which goes through all rows, then costs
-#: more than its width
+#: rows for each position from which on a wider factor is worth it: an iteration, which goes through all rows, then
+#: costs more than the width does
 _VISITS = 8
 #: draws for the marginal variances where there is no better factor
 _DRAWS = 64

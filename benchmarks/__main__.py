@@ -55,6 +55,7 @@ _BATTERIES = (
     "exact_bayes",
     "components",
     "nested",
+    "part_variances",
     "tiles",
     "tiles_killed",
     "term_means",

@@ -51,8 +51,8 @@ _ROUGHLY = 3e-3
 #: how far draws may be off, in standard deviations in any direction; in its square, what is left of each of few
 #: numbers, beside this part of it: sums of them may have less left than each
 _OFF, _ROUGHLY_OFF, _OF_LEFT = 0.03, 0.1, 0.01
-#: what rounding may leave of numbers of which nothing else is left
-_ROUNDING = 1e-13
+#: what rounding may leave of numbers of which nothing else is left; a residual that is small, where that isn't reached
+_ROUNDING, _RESIDUAL = 1e-13, 1e-6
 #: columns that are solved for at a time, and numbers in them
 _TOGETHER, _NUMBERS = 32, 2**23
 _MOST_STEPS, _MOST_ROOT = 1000, 100
@@ -879,6 +879,7 @@ def _solved(
     found = solve_columns(matvec, rhs, precondition, tolerance, _MOST_STEPS, start, unit)
     if found is not None:
         return found
+    tolerance = tolerance if unit is None else _RESIDUAL
     one = [conjugate_gradients(matvec, np.ascontiguousarray(x), precondition, tolerance, _MOST_STEPS).x for x in rhs.T]
     return np.column_stack(one)
 

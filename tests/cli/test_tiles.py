@@ -71,11 +71,30 @@ def test_what_tiles_do_not_serve_is_refused(fitted, more, words):
     assert words in " ".join(done.output.split())
 
 
-def test_maps_of_tiles_are_refused(fitted):
+def test_a_map_of_tiles(fitted, tmp_path):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("rioxarray")
     folder, *_ = fitted
-    done = npvi("predict", folder / "birds.npvi", "--grid", "0.1", "--output", folder / "map.tif")
+    map_of = ("predict", folder / "birds.npvi", "--grid", "0.1", "--at", "forest=0.3", "--output")
+    done = npvi(*map_of, tmp_path / "map.nc")
+    assert done.exit_code == 0, done.output
+    assert "10 × 10 cells" in done.output
+    with xarray.open_dataset(tmp_path / "map.nc") as found:
+        expected = load(folder / "birds.npvi").predict_grid(0.1, covariates={"forest": 0.3})
+        np.testing.assert_allclose(found["mean"], expected["mean"], rtol=1e-6)
+
+
+def test_totals_of_polygons_in_tiles_are_refused(fitted, tmp_path):
+    geopandas = pytest.importorskip("geopandas")
+    shapely = pytest.importorskip("shapely")
+    folder, *_ = fitted
+    geopandas.GeoDataFrame(geometry=[shapely.box(0.2, 0.2, 0.6, 0.6)], crs="EPSG:4326").to_file(
+        tmp_path / "all.geojson"
+    )
+    more = ("--polygons", tmp_path / "all.geojson", "--total", "--output", tmp_path / "totals.csv")
+    done = npvi("predict", folder / "birds.npvi", *more)
     assert done.exit_code == 2
-    assert "no maps yet" in " ".join(done.output.split())
+    assert "model.to_local()" in " ".join(done.output.split())
 
 
 def test_what_is_shown_of_an_updated_model(fitted, tmp_path):

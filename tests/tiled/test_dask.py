@@ -112,3 +112,16 @@ def test_collections_give_their_own_kind(client, model, places):
     assert isinstance(array, dask.array.Array)
     assert array.shape == (300, 2)
     assert np.allclose(array.compute(), np.column_stack([mean, std]), rtol=1e-4)
+
+
+def test_a_map_is_made_by_workers(client, model):
+    import dask.array
+
+    xarray = pytest.importorskip("xarray")
+    axes = {"lat": np.linspace(0.95, 0.05, 10), "lon": np.linspace(0.05, 0.95, 10)}
+    template = xarray.DataArray(dask.array.zeros((10, 10), chunks=(4, 5)), coords=axes, dims=("lat", "lon"))
+    at = {"forest": 0.3}
+    found, whole = model.predict_grid(template, covariates=at), model.predict_grid(template.compute(), covariates=at)
+    xarray.testing.assert_allclose(found.compute(), whole, rtol=1e-4)
+    table = xarray.Dataset({"forest": template + 0.3})
+    np.testing.assert_allclose(model.predict(table, exposure=1.0)["mean"].values, whole["mean"].values, rtol=1e-4)

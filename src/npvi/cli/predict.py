@@ -96,8 +96,6 @@ def predict(
         extras = {"exposure": exposure, "trials": trials, "noise_variance": noise_variance, "censored": censored}
         thresholds = numbers_of(exceed, "--exceed")
         wanted = Mapping(grid, bbox, like, polygons, total, covariates, at or [], crs)
-        if wanted.wanted and model.is_dir():
-            raise InputError(f"{model} is a model in tiles, of which there are no maps yet: predict a TABLE of places")
         if wanted.wanted:
             if table is not None:
                 raise InputError(f"either a table ({table}) or a map, not both")

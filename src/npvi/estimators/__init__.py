@@ -6,6 +6,7 @@ from npvi.estimators.base import BaseGP
 from npvi.estimators.classifier import GPClassifier
 from npvi.estimators.filling import fill
 from npvi.estimators.leaving_out import Comparison, compare, left_out, training_responses
+from npvi.estimators.mapping import Maps
 from npvi.estimators.named import NamedParts
 from npvi.estimators.pipeline import Pipeline, transformed
 from npvi.estimators.points import fit_points
@@ -20,6 +21,7 @@ __all__ = [
     "Comparison",
     "GPClassifier",
     "GPRegressor",
+    "Maps",
     "NamedParts",
     "Pipeline",
     "PredictsNumbers",

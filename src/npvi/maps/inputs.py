@@ -176,6 +176,10 @@ def are_degrees(names: list[str], bounds: Box | None) -> bool:
 
 def _bounds(model: Any, places: tuple[int, int]) -> Box | None:
     """The extent of the training rows, where that is known."""
+    extent = getattr(model, "extent_", None)
+    if extent is not None:  # of a model in tiles
+        (left, bottom), (right, top) = extent[:, list(places)].tolist()
+        return left, bottom, right, top
     if hasattr(model, "steps"):
         try:
             seen = training_inputs(model)[:, list(places)]

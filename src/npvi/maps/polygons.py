@@ -67,6 +67,11 @@ def predict_polygons(
     seed = check_seed(seed)
     if hasattr(model.steps[-1][1] if hasattr(model, "steps") else model, "classes_"):
         raise ValueError("totals are of numbers: labels have none")
+    if hasattr(model, "to_local"):
+        raise ValueError(
+            "a model in tiles doesn't say how its predictions go together: where there is memory for all rows, "
+            "model.to_local() does"
+        )
     shapes, known = _checked(polygons)
     inputs = inputs_of(model, axes, system_text(crs))
     if inputs.crs is None:

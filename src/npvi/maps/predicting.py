@@ -21,6 +21,8 @@ from npvi.runtime.interrupts import interrupts_remembered
 
 __all__ = ["CELLS", "predict_grid"]
 
+#: data per row of which a map has one, unless they are given
+_PER = ("exposure", "trials")
 CELLS = 2**16
 """Cells that are predicted at a time, which bounds the memory that a map takes besides its own surfaces."""
 
@@ -124,11 +126,13 @@ def _maps(
     """All surfaces on a grid, NaN where cells don't count, piece by piece."""
     measured = [name for name in inputs.others if name not in inputs.labelled]
     grid = complete(with_covariates(grid, inputs, covariates), measured)
-    row = {name: per_cell(value, name, grid.shape) for name, value in row.items()}
+    # said, not left out: filters of warnings aren't those of one thread of Dask alone
+    ones = {name: 1.0 for name in _PER if name in getattr(_last_step(model), "_row_of_fit", ())}
+    row = {name: per_cell(value, name, grid.shape) for name, value in (ones | row).items()}
     maps: dict[str, NDArray[np.float64]] = {}
     done, total = 0, grid.shape[0] * grid.shape[1] if grid.inside is None else int(grid.inside.sum())
     with interrupts_remembered(), without_extras():
-        for rows, inside in grid.pieces(CELLS):
+        for rows, inside in grid.pieces(getattr(model, "cells_at_a_time", CELLS)):
             count = int(inside.sum())
             if count:
                 dist = _predicted(model, inputs, grid, rows, inside, row)

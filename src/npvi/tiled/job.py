@@ -173,6 +173,15 @@ class Job:
             check_tiling(found, self._dimensions)
         return found
 
+    @cached_property
+    def box(self) -> NDArray[np.float64]:
+        """The lowest and the highest of each input, shape (2, d), of the rows of the fit."""
+        with blaming(self.store.folder / SETTLED):
+            found = np.array(self._model["box"], np.float64)
+            if found.shape != (2, len(self.source.inputs)):
+                raise ValueError("its box isn't one of its inputs")
+        return found
+
     @property
     def _dimensions(self) -> int:
         """Of points where distances are those of the kernel."""

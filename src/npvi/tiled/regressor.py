@@ -27,12 +27,13 @@ from npvi.checks import (
     refuse_repeated_names,
 )
 from npvi.config import parameter_config, to_config
-from npvi.estimators import GPRegressor, NamedParts
+from npvi.estimators import GPRegressor, Maps, NamedParts
 from npvi.graph import build_graph
 from npvi.inference import Data
 from npvi.kernels import Kernel
 from npvi.learning import Learner, SearchSpace, Table, can_collapse, unwrapped
 from npvi.likelihoods import Likelihood, Softmax, as_likelihood
+from npvi.maps import is_xarray
 from npvi.model import Fitted, Spec, coordinate_columns, latent_at
 from npvi.parameters import Parameter, Parametrised
 from npvi.predictive import Predictive, Reach
@@ -42,7 +43,7 @@ from npvi.runtime.parallel import threads
 from npvi.tiled.building import build, plan_of, update
 from npvi.tiled.fitting import fitted_tile
 from npvi.tiled.job import Job, job_at
-from npvi.tiled.lazy import is_lazy, predicted
+from npvi.tiled.lazy import is_lazy, of_dataset, predicted
 from npvi.tiled.running import OnDask, Runner, runner_of
 from npvi.tiled.sense import blaming, check_manifest
 from npvi.tiled.settled import Settled
@@ -61,6 +62,8 @@ _UNPAUSED = 0.75
 _AS_GIVEN = 2**14
 #: of Gaussian noise, what counts as nugget where nobody says what that is
 _OF_NOISE = 1e-3
+#: cells of a map that are predicted at a time: each time every tile under them is read
+_CELLS = 2**21
 _UNITS = ("", "K", "M", "G", "T")
 #: settings that a model in memory has, too
 _OF_MODEL = ("likelihood", "kernel", "nugget", "mean", "learn", "coords", "coefficient_scale", "hyperprior")
@@ -68,7 +71,7 @@ _OF_MODEL = ("likelihood", "kernel", "nugget", "mean", "learn", "coords", "coeff
 _EXTRAS = ("exposure", "trials")
 
 
-class TiledRegressor(NamedParts, BaseEstimator):
+class TiledRegressor(Maps, NamedParts, BaseEstimator):
     """A Gaussian process for tables larger than memory: in tiles, one after the other or on a Dask cluster.
 
     The model is that of `GPRegressor` with ``method="full"`` and ``order="nested"``: space is cut into tiles of about
@@ -109,6 +112,7 @@ class TiledRegressor(NamedParts, BaseEstimator):
     Attributes
     ----------
     kernel_, nugget_, likelihood_, mean_coefficients_ : what was learned.
+    extent_ : the lowest and the highest of each input, shape (2, d), of the rows of the fit.
     elbo_ : the evidence lower bound.
     certificate_ : rounds, and what was left of the equations after each.
 
@@ -125,6 +129,8 @@ class TiledRegressor(NamedParts, BaseEstimator):
     >>> model.certificate_["certified"], bool(2.0 < model.predict([[0.25, 0.5]])[0] < 3.5)  # e at the top
     (True, True)
     """
+
+    cells_at_a_time = _CELLS
 
     def __init__(
         self,
@@ -307,13 +313,51 @@ class TiledRegressor(NamedParts, BaseEstimator):
         """Mean of the response at each row of X; with `return_std` also its standard deviation.
 
         A DataFrame of Dask gives one, with columns ``mean`` and ``std``, and an array of Dask one with these two
-        columns: they are computed when they are asked for, by workers that see the folder. `exposure` and `trials` are
-        then numbers, or names of columns.
+        columns: they are computed when they are asked for, by workers that see the folder. So does a Dataset of xarray,
+        which has the inputs as variables or coordinates; one that isn't of Dask is computed at once. `exposure` and
+        `trials` are then numbers, or names of columns or variables.
         """
+        folder = str(Store(self.store).folder.absolute())
+        if is_xarray(X):
+            row = {"exposure": exposure, "trials": trials}
+            return of_dataset(type(self).load, folder, X, self._job.source.inputs, row)
         if is_lazy(X):
-            return predicted(type(self).load, str(Store(self.store).folder.absolute()), X, exposure, trials)
+            return predicted(type(self).load, folder, X, exposure, trials)
         dist = self.predict_dist(X, exposure, trials)
         return (dist.mean, dist.std) if check_flag(return_std, "return_std") else dist.mean
+
+    def to_local(self) -> GPRegressor:
+        """The same model in memory, for what tiles don't serve: fitted once more, to all rows of the folder, with the
+        numbers that were learned.
+
+        Raises
+        ------
+        ValueError
+            Where this machine hasn't the memory.
+        """
+        import pandas as pd
+
+        job, settled = self._job, self._job.settled
+        _check_memory(int(job.layout["rows"].sum()))
+        tiles = np.flatnonzero(job.layout["rows"]).tolist()
+        rows = np.concatenate([job.store.read(job.tile(tile, "rows"))["rows"] for tile in tiles])
+        X, y, row = job.source.split(rows)
+        said = job.plan["settings"]
+        model = GPRegressor(
+            settled.likelihood,
+            kernel=settled.kernel,
+            nugget=settled.nugget,
+            mean=said["mean"],
+            coords=settled.part.coords.tolist(),
+            coefficient_scale=said["coefficient_scale"],
+            learn=False,
+            n_neighbors=settled.neighbors,
+            order="nested",
+            hyper="plug-in",
+            random_state=said["random_state"],
+            n_jobs=self.n_jobs,
+        )
+        return model.fit(pd.DataFrame(X, columns=list(job.source.inputs)), y, **row)
 
     # -- what was learned ---------------------------------------------------------------------------------------------
 
@@ -366,6 +410,11 @@ class TiledRegressor(NamedParts, BaseEstimator):
             "bytes": sum(about["files"].values()),
             **{name: about[name] for name in kept},
         }
+
+    @property
+    def extent_(self) -> NDArray[np.float64]:
+        """The lowest and the highest of each input."""
+        return self._job.box
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
@@ -561,6 +610,18 @@ def _bytes(memory: Any) -> float:
             raise ValueError(f"memory must be such as '4GB', or a number of bytes; got {memory!r}")
         return float(found[1]) * (1024.0 if found[3] else 1000.0) ** _UNITS.index(found[2].upper())
     return check_number(memory, "memory")
+
+
+def _check_memory(rows: int) -> None:
+    """Raise where this machine has less than a model of so many rows takes."""
+    needed, sizes = _BASE + rows * _BYTES, getattr(os, "sysconf_names", {})
+    if {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(sizes):
+        there = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        if needed > there:
+            raise ValueError(
+                f"{rows:,} rows in memory take about {needed / 1e9:.1f}GB, and this machine has {there / 1e9:.1f}GB: "
+                "stay with tiles"
+            )
 
 
 def _plain(likelihood: Likelihood) -> Any:

@@ -89,6 +89,7 @@ check_model = record(
                 "children": items(items(whole(-(2**62)), 2, 2)),
             }
         ),
+        "box": items(_NUMBERS, 2, 2),
     }
 )
 _MATRIX = items(_NUMBERS)

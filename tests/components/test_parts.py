@@ -710,3 +710,29 @@ def test_a_start_with_sites_that_lead_nowhere_is_one_for_rows(monkeypatch):
     assert problem.complete(better)
     exact = oracle.A @ np.linalg.solve(oracle.P + 2.0 * oracle.A.T @ oracle.A, 2.0 * oracle.A.T @ data.y)
     np.testing.assert_allclose(better.predictor, exact, rtol=0, atol=1e-6)
+
+
+def test_all_levels_share_no_random_number():
+    """Of effects beside a surface the mean is hardly known: all their variances have it, without noise of draws."""
+    oracle = Oracle(("space", "observers"), np.full(ROWS, 1e4))
+    found = oracle.made(dense=0).at(oracle.w).variances(np.random.default_rng(0), 16)
+    ratio = found.numbers[1] / np.diag(oracle.covariance)[-len(found.numbers[1]) :]
+    assert abs(np.mean(ratio) - 1.0) < 0.03  # one of 16 draws would be off by .35
+
+
+def test_parts_that_cannot_be_told_apart_are_dense():
+    """Groups within groups beside a surface: conjugate gradients crawl where data are strong."""
+    rng = np.random.default_rng(1)
+    inner = rng.integers(60, size=ROWS)
+    parts = Parts(
+        [group(60, inner, 1.0).component, group(15, inner % 15, 1.0).component, space(rng).component], dense=0
+    )
+    recent = Recent()
+    assert not parts.at(np.full(ROWS, 1.0), recent).is_dense
+    strong = parts.at(np.full(ROWS, 1e8), recent)
+    assert strong.is_dense
+    assert recent.dense
+    assert parts.at(np.full(ROWS, 1.0), recent).is_dense  # and stays so, as a bound by the other way would differ
+    large = Parts(parts.components, dense=0)
+    large.size = parts_module._DENSE_AT_MOST + 1
+    assert not large.densely(recent)

@@ -27,6 +27,7 @@ class DrawnVariance:
     Parameters
     ----------
     known : K_k of each part, shape (rows,) each.
+    parts, means : columns of a covariance that draws don't have, with what would be the m_k of each.
 
     Examples
     --------
@@ -37,22 +38,29 @@ class DrawnVariance:
     (array([2.]), 1.5)
     """
 
-    def __init__(self, known: Sequence[Vector]) -> None:
+    def __init__(self, known: Sequence[Vector], parts: Sequence[NDArray] = (), means: Sequence[NDArray] = ()) -> None:
         stacked = np.array(known)
         self._surest = np.argmax(stacked, axis=0)[:, None]
         self._least, self._all = np.max(stacked, axis=0), np.sum(stacked, axis=0)
         self._count = 0
         #: sums over draws: of what is wanted, of two that are 0 in expectation, of the products of these with all three
         self._sums = np.zeros((8, len(self._all)))
+        self._fixed = [x.sum(axis=1)[:, None] for x in self._products(parts, means)] if parts else [0.0, 0.0, 0.0]
+        self._fixed[0] += self._all[:, None]
+        self._fixed[1] += (self._least - self._all)[:, None]
+
+    def _products(self, parts: Sequence[NDArray], means: Sequence[NDArray]) -> list[NDArray[np.float64]]:
+        """What is wanted, how far it is from the other, and Σ_k e_k m_k, of each column."""
+        total = np.sum(parts, axis=0, dtype=np.float64)
+        others = [total - (z - mean) for z, mean in zip(parts, means)]
+        wanted = np.sum([mean * other for mean, other in zip(means, others)], axis=0)
+        along = np.sum([mean * (z - mean) for z, mean in zip(parts, means)], axis=0)
+        return [wanted, np.choose(self._surest, others) ** 2 - wanted, along]
 
     def add(self, parts: Sequence[NDArray], means: Sequence[NDArray]) -> None:
         """Draws of the z_k and the m_k of each, shape (rows, draws) each."""
-        total = np.sum(parts, axis=0, dtype=np.float64)
-        others = [total - (z - mean) for z, mean in zip(parts, means)]
-        wanted = np.sum([mean * other for mean, other in zip(means, others)], axis=0) + self._all[:, None]
-        apart = np.choose(self._surest, others) ** 2 + self._least[:, None] - wanted
-        along = np.sum([mean * (z - mean) for z, mean in zip(parts, means)], axis=0)
-        self._count += total.shape[1]
+        wanted, apart, along = (x + fixed for x, fixed in zip(self._products(parts, means), self._fixed))
+        self._count += wanted.shape[1]
         for own, x in zip(self._sums[:3], (wanted, apart, along)):
             own += x.sum(axis=1)
         pairs = ((apart, wanted), (along, wanted), (apart, apart), (apart, along), (along, along))

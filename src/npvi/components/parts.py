@@ -35,13 +35,13 @@ from npvi.components.process import Process, SolverLog
 from npvi.linalg import DenseFactor, conjugate_gradients, dense_factor, inverse_root, solve_columns
 from npvi.priors import NotPositiveDefiniteError
 
-__all__ = ["LogDeterminant", "Moments", "Parts", "PartsPrecision", "Recent", "Told", "Variances"]
+__all__ = ["Dependence", "LogDeterminant", "Moments", "Parts", "PartsPrecision", "Recent", "Told", "Variances"]
 
 Vector = NDArray[np.float64]
 Columns = NDArray[np.float64]
 
-#: up to so many numbers in all everything is dense, and exact
-_DENSE = 1000
+#: up to so many numbers in all everything is dense, and exact; and up to so many where systems crawl
+_DENSE, _DENSE_AT_MOST = 1000, 6000
 #: numbers of parts that are taken together, and columns of a Schur complement
 _FEW = 64
 #: random vectors for the determinant, for variances; to which Lanczos' method and systems are solved
@@ -58,6 +58,8 @@ _TOGETHER, _NUMBERS = 32, 2**23
 _MOST_STEPS, _MOST_ROOT = 1000, 100
 #: iterations without reaching this tolerance that say that Gauss–Seidel crawls, and those that say what is better
 _CRAWLS, _LONGER, _CRAWLING = 30, 60, 1e-4
+#: iterations of a single system from which on dense matrices are quicker
+_TOO_MANY = 150
 #: how much larger site precisions must be for that to be asked again
 _STRONGER = 4.0
 #: variance of a flat direction, relative to that of all parts, where it must be a number
@@ -99,6 +101,21 @@ class Told(NamedTuple):
     moments: list[Moments]
 
 
+class Dependence(NamedTuple):
+    """What tells how parts depend on each other: Λ⁻¹ is about draws drawsᵀ / n + levels levelsᵀ.
+
+    Attributes
+    ----------
+    draws, means : of all parts, and means of each given the others in the same draw, shape (size, n) each.
+    levels, of_levels : the same of what is known without draws, shape (size, any) each.
+    """
+
+    draws: NDArray[np.float32]
+    means: NDArray[np.float32]
+    levels: Columns
+    of_levels: Columns
+
+
 class Recent:
     """Solutions of the last systems by name, where the next ones, which are like them, begin."""
 
@@ -109,6 +126,8 @@ class Recent:
         self.nested: bool | None = None
         #: the largest site precision at which it was not
         self.enough_at = 0.0
+        #: whether systems crawled, and all is dense since
+        self.dense = False
 
     def like(self, name: str, rhs: Columns) -> Columns | None:
         """Of systems with as many right-hand sides."""
@@ -206,8 +225,24 @@ class Parts:
         rest = self.rest
         if rest is not None and rest.nested_together is None and recent is not None:
             rest.nested_together, rest.enough_at = recent.nested, max(rest.enough_at, recent.enough_at)
+        if recent is not None and recent.dense:
+            self.densely(recent)
         found = PartsPrecision(self, site_precision, recent=recent, rough=rough)
-        return found if found.usable else None
+        if not found.usable:
+            return None
+        if self.dense < self.size <= _DENSE_AT_MOST and found.crawls():
+            self.densely(recent)
+            return self.at(site_precision, recent, rough)
+        return found
+
+    def densely(self, recent: Recent | None) -> bool:
+        """Go on with all parts as one dense matrix; False where it is dense already, or would be too large."""
+        if not self.dense < self.size <= _DENSE_AT_MOST:
+            return False
+        self.dense = self.size
+        if recent is not None:
+            recent.dense = True
+        return True
 
     @cached_property
     def marginal_precision(self) -> Vector:
@@ -300,6 +335,11 @@ class PartsPrecision:
         if self.is_dense:
             return self._dense is not None
         return (self._rest is None or self._rest.usable) and (self.parts.few is None or self._rough is not None)
+
+    def crawls(self) -> bool:
+        """Whether a system in which all directions are takes too many iterations."""
+        rhs = np.random.default_rng(0).standard_normal(self.parts.size)
+        return not conjugate_gradients(self.matvec, rhs, self.precondition, _CRAWLING, _TOO_MANY).converged
 
     def matvec(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Λ z, for one vector (size,) or many (size, R)."""
@@ -436,11 +476,11 @@ class PartsPrecision:
         """Where each of these is in `apart_draws`."""
         return [] if self._rest is None else self._rest.parts.slices
 
-    def apart_draws(self, rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def apart_draws(self, rng: np.random.Generator, n: int) -> Dependence:
         """Draws of these, given those taken together, and the means of each given the others in the same draw."""
         if self._rest is None:
-            return np.zeros((0, n), np.float32), np.zeros((0, n), np.float32)
-        return self._rest.draws_and_means(rng, n)
+            return Dependence(*np.zeros((2, 0, n), np.float32), *np.zeros((2, 0, 0)))
+        return self._rest.dependence(rng, n)
 
     @cached_property
     def few_root(self) -> Columns:
@@ -706,9 +746,14 @@ class _Apart:
         if self._exact is not None:
             known = rows[0] if len(parts) == 1 else self._of_both(rows[0])
             return (known, rows, numbers), [Moments(f, np.zeros((len(v), 0))) for f, v in zip(alone, numbers)]
-        predictor, added_rows, added = DrawnVariance(rows), [0.0 * x for x in rows], [0.0 * x for x in numbers]
-        kept: list[list[Columns]] = [[] for _ in parts]
-        for seen, means in self._given_others(rng, draws):
+        levels = self._covariance_of_levels[0]
+        seen, means = self._given_others(levels)
+        at_rows = [part.times(mean) for part, mean in zip(parts, means)]
+        predictor = DrawnVariance(rows, seen, at_rows)
+        added_rows, added = list(map(_squares, at_rows)), list(map(_squares, means))
+        of_levels, kept = means, [[np.zeros((len(x), 0))] for x in numbers]
+        for z in self._draws_beside_levels(rng, draws):
+            seen, means = self._given_others(z)
             at_rows = [part.times(mean) for part, mean in zip(parts, means)]
             predictor.add(seen, at_rows)
             for j, mean in enumerate(means):
@@ -716,8 +761,7 @@ class _Apart:
                 added_rows[j] += _squares(at_rows[j]) / draws
                 if keep:
                     kept[j].append(mean)
-        none = [np.zeros((len(v), 0)) for v in numbers]
-        columns = [np.hstack(some) / np.sqrt(draws) for some in kept] if keep else none
+        columns = [np.hstack([*(x / np.sqrt(draws) for x in some), known]) for some, known in zip(kept, of_levels)]
         found = (predictor.value(), [a + b for a, b in zip(rows, added_rows)], [a + b for a, b in zip(numbers, added)])
         return found, [Moments(factor, some) for factor, some in zip(alone, columns)]
 
@@ -730,40 +774,62 @@ class _Apart:
         noise = np.sqrt(w)[:, None] * rng.standard_normal((len(w), n))
         return self.solve(self.parts.precision_noise(rng, n) + self.parts.transpose_times(noise), name)
 
-    def _given_others(self, rng: np.random.Generator, draws: int) -> Iterator[tuple[list[Columns], list[Columns]]]:
-        """Draws of all parts, as rows see them, and means of each part given the others; some at a time."""
-        parts = self.parts.components
-        for some in _batches(draws, self.parts.size):
-            z = self.draws(rng, len(some), f"draws {some.start}")
-            seen = [part.times(own) for part, own in zip(parts, self.parts.split(z))]
-            yield seen, self._means_given_others(seen)
+    @cached_property
+    def _covariance_of_levels(self) -> tuple[Columns, Columns]:
+        """C with CCᵀ = Λ⁻¹S (SᵀΛ⁻¹S)⁻¹ SᵀΛ⁻¹, what of Λ⁻¹ moves the sums Sᵀz; and T, so that z − CTᵀz has the rest.
 
-    def _means_given_others(self, seen: list[Columns]) -> list[Columns]:
-        """Of each part, for values of all parts as rows see them."""
-        parts, w, eta = self.parts.components, self.site_precision, _total(seen)
-        return [
+        All levels of a group share it: by draws they would all be off by the same.
+        """
+        none = np.zeros((self.parts.size, 0))
+        if self._levels is None:
+            return none, none
+        S = self._levels[0]
+        found = self.solve(S, "levels", lambda energy: _OF_LEFT * energy)
+        factor = dense_factor(S.T @ found)
+        return (none, none) if factor is None else (found @ factor.inverse_root, S @ factor.inverse_root)
+
+    def _draws_beside_levels(self, rng: np.random.Generator, n: int) -> Iterator[Columns]:
+        """Draws of what `_covariance_of_levels` leaves, some at a time."""
+        along, across = self._covariance_of_levels
+        for some in _batches(n, self.parts.size):
+            z = self.draws(rng, len(some), f"draws {some.start}")
+            yield z - along @ (across.T @ z)
+
+    def _given_others(self, z: Columns) -> tuple[list[Columns], list[Columns]]:
+        """All parts as rows see them, and the means of each given the others."""
+        parts, w = self.parts.components, self.site_precision
+        seen = [part.times(own) for part, own in zip(parts, self.parts.split(z))]
+        eta = _total(seen)
+        means = [
             -_alone(part, factor, w, part.transpose_times(self._weighted(eta - own)), self._off)
             for part, factor, own in zip(parts, self.alone, seen)
         ]
+        return seen, means
 
-    def draws_and_means(self, rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draws of N(0, Λ⁻¹), and the means of each part given the others, shape (size, n) each."""
+    def dependence(self, rng: np.random.Generator, n: int) -> Dependence:
+        """What draws tell of how parts depend on each other, in single precision."""
+        levels = self._covariance_of_levels[0]
+        of_levels = np.concatenate(self._given_others(levels)[1])
         draws, means = np.empty((2, self.parts.size, n), np.float32)
-        for some in _batches(n, self.parts.size):
-            z = self.draws(rng, len(some))
-            seen = [part.times(own) for part, own in zip(self.parts.components, self.parts.split(z))]
+        stop = 0
+        for z in self._draws_beside_levels(rng, n):
+            some = slice(stop, stop := stop + z.shape[1])
             draws[:, some] = z
-            means[:, some] = np.concatenate(self._means_given_others(seen))
-        return draws, means
+            means[:, some] = np.concatenate(self._given_others(z)[1])
+        return Dependence(draws, means, levels, of_levels)
 
     @cached_property
     def alone(self) -> list[Any]:
         """Factors of each part's own P + AᵀWA."""
         if len(self.parts.components) == 1:
             return [self.blocks[0].factor]
-        return [self._factor(part, self.site_precision) for part in self.parts.components]
+        found = [self._factor(part, self.site_precision) for part in self.parts.components]
+        if any(factor is None for factor in found):
+            raise NotPositiveDefiniteError("site precisions below 0 leave a part no covariance")
+        return found
 
     def _factor(self, part: Any, w: Vector) -> Any:
+        """Of a part alone; None where w < 0 leaves none."""
         return part.factor_for_many(w) if isinstance(part, Process) and not self._once else part.factor(w)
 
     @cached_property

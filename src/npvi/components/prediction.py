@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from npvi.components.drawn_variance import DrawnVariance
 from npvi.components.new_rows import NewRows, OfProcess
-from npvi.components.parts import PartsPrecision
+from npvi.components.parts import Dependence, PartsPrecision
 from npvi.components.precision_posterior import precision_posterior
 from npvi.components.process import Process
 
@@ -74,8 +74,8 @@ class PartsPrediction:
         return precision_posterior(component.prior, np.zeros(size), variance, w, factor.factor(), factor.route)[0]
 
     @cached_property
-    def _drawn(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draws of all parts that aren't few, and means of each given the others in these draws; single precision."""
+    def _drawn(self) -> Dependence:
+        """How all parts that aren't few depend on each other."""
         return self.precision.apart_draws(np.random.default_rng(0), _DRAWS)
 
     def variance(self, new: Sequence[NewRows | None]) -> Vector:
@@ -109,17 +109,16 @@ class PartsPrediction:
 
     def _with_draws(self, new: Sequence[NewRows | None], wanted: list[int], alone: list[Vector]) -> Vector:
         """The variance of the sum of some parts, for that of each given all others."""
-        draws, means = self._drawn
+        drawn = self._drawn
         at = dict(zip(self.parts.apart, self.precision.apart_slices()))
         out = np.empty(len(alone[0]))
         step = max(1, _NUMBERS // (_DRAWS * len(wanted)))
         for start in range(0, len(out), step):
             some = slice(start, start + step)
             rows: list[Any] = [new[j].matrix[some] for j in wanted]  # type: ignore[union-attr]
-            found = DrawnVariance([known[some] for known in alone])
-            found.add(
-                [B @ draws[at[j]] for B, j in zip(rows, wanted)], [B @ means[at[j]] for B, j in zip(rows, wanted)]
-            )
+            draws, means, *levels = ([B @ z[at[j]] for B, j in zip(rows, wanted)] for z in drawn)
+            found = DrawnVariance([known[some] for known in alone], *levels)
+            found.add(draws, means)
             out[some] = found.value()
         return out
 

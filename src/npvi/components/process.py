@@ -389,7 +389,8 @@ class ProcessPrecision:
         """The diagonal of (P + W)⁻¹, by the first factor whose derivatives can be right."""
         noise = Noise(self.prior.graph.order)
         while True:
-            found = self.marginal_variance(self.factor(), noise, None)
+            factor = self.factor()
+            found = None if factor is None else self.marginal_variance(factor, noise, None)
             if found is not None:
                 return found
             if not self.fall_back():

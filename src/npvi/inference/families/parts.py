@@ -9,6 +9,7 @@ import numpy as np
 
 from npvi.components import Moments, Parts, PartsPrecision, Recent, Variances
 from npvi.inference.families.base import Start
+from npvi.priors import NotPositiveDefiniteError
 from npvi.runtime.arrays import Vector
 
 __all__ = ["AllOfParts", "PartsPosterior"]
@@ -100,11 +101,16 @@ class AllOfParts:
         if found is None:
             return None
         rng, moments = np.random.default_rng(self._seed), None
-        if self.rough:
-            variances, moments = found.told(rng, self._draws)
-        else:
-            variances = found.variances(rng, self._draws)
-        logarithm = found.determinant(np.random.default_rng(self._seed), self._probes).logarithm
+        try:
+            if self.rough:
+                variances, moments = found.told(rng, self._draws)
+            else:
+                variances = found.variances(rng, self._draws)
+            logarithm = found.determinant(np.random.default_rng(self._seed), self._probes).logarithm
+        except NotPositiveDefiniteError:  # of single parts' factors, as w < 0 may leave none
+            if not self.parts.densely(self._recent):
+                raise
+            return self.covariance(w)
         if not (np.isfinite(logarithm) and np.isfinite(variances.predictor).all()):
             return None
         return _OfParts(w, variances, -logarithm, found, moments)

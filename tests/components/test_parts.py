@@ -726,7 +726,7 @@ def test_parts_that_cannot_be_told_apart_are_dense():
     parts = Parts([space(np.random.default_rng(1)).component, *varied], dense=0)
     recent = Recent()
     assert not parts.at(np.ones(ROWS), recent).is_dense
-    assert parts.at(np.full(ROWS, 1e4), recent).is_dense
+    assert parts.at(np.full(ROWS, 1e6), recent).is_dense
     assert recent.dense
     assert parts.at(np.ones(ROWS), recent).is_dense  # and stays so, as a bound by the other way would differ
     large = Parts(parts.components, dense=0)

@@ -723,3 +723,18 @@ def test_the_level_of_responses_does_not_matter(level):
     assert model.fit_info_["converged"]
     assert model.n_iter_ < 20
     np.testing.assert_allclose(model.predict(t) - level, expected, rtol=0.0, atol=2e-6)
+
+
+def test_outliers_of_students_t_leave_a_factor():
+    """Site precisions below 0, for which a part alone has no factor, beyond what is dense from the start."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"x": rng.uniform(0.0, 10.0, 1100), "y": rng.uniform(0.0, 10.0, 1100)})
+    y = np.sin(table["x"]) + 0.5 * np.cos(table["y"]) + 0.3 * rng.standard_t(3, size=1100)
+    y[::50] += 30.0
+    terms = [npvi.Field("x", "y", range=npvi.fixed(4.0), sd=npvi.fixed(0.8))]
+    model = npvi.GPRegressor(npvi.likelihoods.StudentT(0.1, 2.5), terms=terms, learn=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the model expects a sum")  # outliers are no part of it
+        found = model.fit(table, y).predict_dist(table.iloc[1:50])
+    truth = np.sin(table["x"][1:50]) + 0.5 * np.cos(table["y"][1:50])
+    assert np.sqrt(np.mean((found.latent_mean - truth) ** 2)) < 0.3

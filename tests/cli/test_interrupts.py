@@ -146,6 +146,7 @@ def test_an_interrupt_after_the_last_safe_point_of_a_command_is_not_lost():
         import signal, sys, typer, npvi.cli
         from npvi.cli.errors import guarded
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup's children ignore it
         app = npvi.cli.app = typer.Typer()
         @app.command()
         def fit():

@@ -315,6 +315,15 @@ def test_an_update_looks_at_all_that_a_stranger_has_kept(store, new, name, chang
     assert not list(store.glob("update-*"))
 
 
+def test_means_that_leave_no_posterior(store, new):
+    """Numbers that may be, of which nobody sees beforehand that a rate of exp(10⁹) follows."""
+    rewritten(store, "tiles/00003/mean.f64", lambda numbers: numbers.__setitem__(2, 1e9))
+    with pytest.raises(
+        StoreError, match=r"tile \d+ and those around it have of means and variances leaves no posterior"
+    ):
+        npvi.load(store).update(new[1])
+
+
 def test_a_number_that_a_tile_says_is_not_altered_without_a_word(store, new):
     """It is in the line that is read alone, elsewhere."""
     path = store / "tiles" / "00003" / "posterior.npvi"

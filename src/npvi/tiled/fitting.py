@@ -37,6 +37,8 @@ Vector = NDArray[np.float64]
 
 #: of the fit of a tile, and of the systems of a round
 _TOLERANCE, _SOLVED = 1e-7, 1e-2
+#: no residual, of which squares are summed
+_ABSURD = 1e120
 #: what a tile without rows has left
 _NOTHING = {"squares": 0.0, "largest": 0.0}
 _NOT_AT_ALL = [0.0, 0.0, 0.0]
@@ -225,13 +227,15 @@ def start(folder: str, tile: int) -> None:
     afar = known_from_afar(domain, weight)
     family, own = AllCovariances(domain.prior, Noise(domain.keys)), domain.own
     alone, informed = family.covariance(weight), family.covariance(weight + afar)
-    assert alone is not None  # P + W is positive definite for w ≥ 0
-    assert informed is not None
+    if alone is None or informed is None:
+        raise _no_posterior(job, tile)
     variance = (variance * informed.variance / alone.variance)[own]
     at = np.flatnonzero(afar)
     job.store.write(job.tile(tile, "afar"), at=at, weight=afar[at])
     mean = job.own(tile, "mean")[:, 0]
     precision = domain.data.take(own).expectations(mean, variance).precision
+    if not np.isfinite(precision).all():
+        raise _no_posterior(job, tile)
     job.store.write_vectors(job.tile(tile, "weight"), np.maximum(precision, 0.0))
     job.store.write_vectors(job.tile(tile, "variance"), variance)
     coefficients = np.array(job.store.about(job.file("rounds/begun"))["coefficients"])
@@ -256,6 +260,8 @@ def _keep_state(domain: Domain, number: int, mean: Vector, pull: Vector, sums: d
     job, tile = domain.job, domain.tile
     variance = job.own(tile, "variance")[:, 0]
     residual = domain.data.take(domain.own).expectations(mean, variance).gradient - pull
+    if not np.all(np.abs(residual) < _ABSURD):
+        raise _no_posterior(job, tile)
     everywhere = np.zeros(len(domain.rows))
     everywhere[domain.own] = residual
     job.store.write_vectors(job.tile(tile, f"thin-{number:02d}"), Thin(domain).interpolation.collected(everywhere))
@@ -342,6 +348,14 @@ def _how_far(moved: Vector, wider: Vector) -> list[float]:
     return [float(np.sqrt(np.mean(moved**2))), float(np.abs(moved).max()), float(np.sqrt(np.mean(wider**2)))]
 
 
+def _no_posterior(job: Job, tile: int) -> StoreError:
+    """Where P + W has no factor, which it has for any w ≥ 0 that data give."""
+    return StoreError(
+        f"{job.store.folder} can't be used: what tile {tile} and those around it have of means and variances leaves no "
+        "posterior"
+    )
+
+
 def complete(folder: str, tile: int, step: int) -> None:
     """All that predictions ask a tile for; and its share of the bound."""
     job = job_at(folder)
@@ -360,7 +374,8 @@ def complete(folder: str, tile: int, step: int) -> None:
     residual = mean - domain.basis @ coefficients
     family = AllCovariances(domain.prior, Noise(domain.keys))
     covariance = family.covariance(w)
-    assert covariance is not None  # P + W is positive definite for w ≥ 0
+    if covariance is None:
+        raise _no_posterior(job, tile)
     own = domain.own
     whitened = sparse_rows(*domain.own_edges(), len(residual)) @ residual
     # log |P + W|, row by row, and what its factor lacks, as much of it for each row

@@ -179,11 +179,10 @@ def _model(settings: dict[str, Any]) -> Any:
 def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
     X, y = data["X"], data["y"]
     row = {name: values for name, values in data.items() if name not in ("X", "y", "f", "sample_weight")}
-    Z = np.vstack([X[:5], X.mean(axis=0), X[0] + 0.7 * np.ptp(X, axis=0)])
     few = _few(settings, data)
-    far = Z[-1:]
-    if few:  # of fewer rows than coefficients, exp f elsewhere may have any variance: `_check_far`
-        Z = Z[:-1]
+    Z = far = np.vstack([X[:5], X.mean(axis=0), X[0] + 0.7 * np.ptp(X, axis=0)])
+    if few:  # of no more rows than coefficients, exp f elsewhere may have any variance: `_check_far`
+        Z = X[_telling(settings, data)][:5]
     new = {name: np.resize(values, len(Z)) for name, values in row.items() if name != "censored"}
     if settings["likelihood"] == "classes" and len(np.unique(y)) < 2:
         return "left out"
@@ -201,7 +200,7 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
     check(not _several(settings, data), "a network recognised several functions")
     _check_bound(model)
     if few and settings["likelihood"] != "classes":
-        _check_far(model, far, {name: values[-1:] for name, values in new.items()})
+        _check_far(model, far, {name: np.resize(values, len(far)) for name, values in new.items()})
     if settings["likelihood"] == "classes" and not hasattr(dist, "quantile"):
         _check_probabilities(dist)
     else:
@@ -219,10 +218,13 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
 
 def _few(settings: dict[str, Any], data: dict[str, Any]) -> bool:
     """Whether the rows that say anything of f are no more than a linear mean's coefficients."""
+    return settings["mean"] == "linear" and np.count_nonzero(_telling(settings, data)) <= data["X"].shape[1] + 1
+
+
+def _telling(settings: dict[str, Any], data: dict[str, Any]) -> np.ndarray:
+    """Which rows say anything of f."""
     telling = data.get("sample_weight", np.ones(len(data["y"]))) > 0.0
-    if settings["likelihood"] == "hurdle_poisson":
-        telling &= data["y"] > 0.0
-    return settings["mean"] == "linear" and np.count_nonzero(telling) <= data["X"].shape[1] + 1
+    return telling & (data["y"] > 0.0) if settings["likelihood"] == "hurdle_poisson" else telling
 
 
 def _several(settings: dict[str, Any], data: dict[str, Any]) -> bool:

@@ -186,16 +186,17 @@ class Information:
     matrix: NDArray[np.float64]
     rows: int
 
-    def curvature(self, rows: int) -> NDArray[np.float64]:
+    def curvature(self, rows: int, weak: float = _WEAK) -> NDArray[np.float64]:
         """The inverse of what it would be for other rows."""
         values, vectors = np.linalg.eigh(self.matrix)
-        return of_more_rows((vectors / np.maximum(np.abs(values), 1.0)) @ vectors.T, rows / self.rows)
+        return of_more_rows((vectors / np.maximum(np.abs(values), 1.0)) @ vectors.T, rows / self.rows, weak)
 
 
-def of_more_rows(curvature: NDArray[np.float64], times: float) -> NDArray[np.float64]:
+def of_more_rows(curvature: NDArray[np.float64], times: float, weak: float = _WEAK) -> NDArray[np.float64]:
     """The inverse of minus the second derivatives, for so many times the rows.
 
-    More of them in the same place say no more about what these don't tell, such as variance and length scale apart.
+    More of them in the same place say no more about what these don't tell, such as variance and length scale apart:
+    what information below `weak` is about stays as it is.
     """
     values, vectors = np.linalg.eigh(curvature)
-    return np.asarray((vectors * np.where(values < 1.0 / _WEAK, values / times, values)) @ vectors.T)
+    return np.asarray((vectors * np.where(values < 1.0 / weak, values / times, values)) @ vectors.T)

@@ -43,6 +43,8 @@ Vector = NDArray[np.float64]
 _DRAWS = 32
 #: rows beyond which half of them will do
 _MANY = 100_000
+#: residual of a climb's q: the nats that are missing grow with its square and with the number of rows
+_NEAR, _NEAR_IN_ALL = 1e-2, 0.1
 #: nats below the best bound so far from which on a start is to blame
 _LOST = 100.0
 #: columns of a covariance that are found at a time
@@ -214,7 +216,8 @@ class BoundObjective:
         else:
             draws = _DRAWS if len(self.X) <= _MANY else _DRAWS // 2  # sums over many rows need fewer
             family = AllCovariances(prior, self._noise, draws, strict=True)
-            fit = fit_posterior(family, data, stack, self.start, 1e-2, 3 if self.start else 12, enough=0.1)
+            near = min(_NEAR, _NEAR_IN_ALL / np.sqrt(len(self.X)))
+            fit = fit_posterior(family, data, stack, self.start, near, 3 if self.start else 12, enough=0.1)
         fit = fit.unless_interrupted()
         if self.start is not None and not fit.elbo > self._best - max(_LOST, 0.2 * abs(self._best)):
             # the start has led astray: from the data's own sites

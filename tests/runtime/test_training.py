@@ -18,6 +18,7 @@ from npvi.runtime.checkpoints import CHECKPOINT
 from npvi.runtime.interrupts import interrupts_held_back, interrupts_remembered
 from npvi.runtime.precision import float64
 from npvi.runtime.training import CheckpointError, TrainingStopped, named_optimizer, shuffled, train
+from tests.support import model_files
 
 N = 40
 
@@ -441,6 +442,45 @@ def test_an_altered_checkpoint(checkpoint, tmp_path):
     (tmp_path / "altered").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"was altered since it was saved.*delete it to start anew"):
         fit(epochs=3, checkpoint=tmp_path / "altered")
+
+
+@pytest.fixture(scope="module")
+def judged_checkpoint(tmp_path_factory):
+    """Of 5 epochs; after three of them, 1, 3 and 4, there was an evaluation, and the second one was best."""
+    path, values = tmp_path_factory.mktemp("training") / "judged.checkpoint", iter([3.0, 1.0, 2.0])
+    fit(epochs=5, checkpoint=path, evaluate=lambda _: next(values), evaluate_every=2)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda told: told["history"].update(seconds=[]), "history.seconds must have one number for each of its 5"),
+        (lambda told: told["history"].update(seconds=[-1.0] * 5), "history.seconds.0. must be a number from 0"),
+        (lambda told: told["history"]["loss"].pop(), "history.loss must have one number for each .* epochs, got 4"),
+        (lambda told: told["history"].update(loss=[10**400] * 5), "history.loss.0. must be a number"),
+        (lambda told: told.update(epochs=4), "history.loss must have one number for each of its 4 epochs, got 5"),
+        (lambda told: told["history"]["evaluation"].pop(), "one number for each of the 3 epochs of its history"),
+        (lambda told: told["history"]["evaluation_epoch"].reverse(), "history.evaluation_epoch must rise"),
+        (lambda told: told["history"].update(evaluation_epoch=[1, 3, 5]), "rise, and end before its 5 epochs"),
+        (lambda told: told.update(best_epoch=1), "its best_epoch must be that of its best parameters"),
+        (lambda told: told.update(best_epoch=None), "its best_epoch must be that of its best parameters"),
+        (lambda told: told.update(waited=0), "its waited, 0, the number of the 3 evaluations since then; got 3"),
+        (lambda told: told.update(best_epoch=None, waited=9), "its waited, 9"),
+        (lambda told: told["trees"].remove("best"), "its best_epoch must be that of its best parameters"),
+        (lambda told: told.update(outcome="zzz"), "outcome must be one of stopped early, not finite"),
+        (lambda told: told.update(outcome="not finite"), "stopped_at must be in the last epoch"),
+        (lambda told: told.update(stopped_at=[4, 1]), "stopped_at must be in the last epoch"),
+        (lambda told: told.update(outcome="not finite", stopped_at=[7, 1]), "stopped_at must be in the last epoch"),
+    ],
+)
+def test_a_checkpoint_whose_parts_disagree(judged_checkpoint, tmp_path, change, message):
+    with open(judged_checkpoint, "rb") as file:
+        told, arrays = read_archive(file, CHECKPOINT)
+    change(told)
+    path = model_files.write(tmp_path / "altered", told, arrays, CHECKPOINT)
+    with pytest.raises(CheckpointError, match=rf"altered is not a checkpoint.*{message}.*delete it to start anew"):
+        fit(epochs=6, checkpoint=path, evaluate=error_of, evaluate_every=2)
 
 
 def test_other_files_are_no_checkpoints(tmp_path):

@@ -49,7 +49,7 @@ def flag(value: Any, name: str) -> None:
 
 
 def number(low: float = -LARGEST, high: float = LARGEST, finite: bool = True) -> Check:
-    """A number from `low` to `high`; any at all, infinity and nan included, where it needn't be `finite`.
+    """A number from `low` to `high`; any that a float can be, infinity and nan included, where it needn't be `finite`.
 
     >>> number(0.0)(-1, "nugget")
     Traceback (most recent call last):
@@ -57,7 +57,8 @@ def number(low: float = -LARGEST, high: float = LARGEST, finite: bool = True) ->
     """
 
     def check(value: Any, name: str) -> None:
-        real = isinstance(value, int | float) and not isinstance(value, bool)
+        whole_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
+        real = isinstance(value, float) or whole_number
         if not real or (finite and not low <= value <= high):
             raise _wrong(value, name, f"a number from {low:g} to {high:g}" if finite else "a number")
 

@@ -22,7 +22,7 @@ import numpy as np
 import optax
 
 from npvi.runtime.checkpoints import CheckpointError, fingerprint, read_checkpoint, write_checkpoint
-from npvi.runtime.fields import anything, each, items, maybe, number, record, text, whole
+from npvi.runtime.fields import anything, choice, each, items, maybe, number, record, text, whole
 from npvi.runtime.files import UnwritableError, check_writable
 from npvi.runtime.interrupts import forget_interrupt, interrupts_held_back
 
@@ -278,7 +278,7 @@ def _one_epoch(state: TrainingState, run_epoch: Callable[..., Any], key: jax.Arr
     state.history["seconds"].append(before + time.perf_counter() - start)
     state.history["loss"].append(float(losses[: bad if bad >= 0 else None].mean()) if bad != 0 else float("nan"))
     if bad >= 0:
-        state.outcome, state.stopped_at = "not finite", (state.epochs, bad)
+        state.outcome, state.stopped_at = _NOT_FINITE, (state.epochs, bad)
     state.epochs += 1
 
 
@@ -298,25 +298,61 @@ def _trained(state: TrainingState, interrupted: bool) -> Trained:
 # -- where a training is, between two epochs: what it goes on from, in memory and in a checkpoint ---------------------
 
 
-_HISTORY = ("loss", "seconds", "evaluation", "evaluation_epoch")
+_STOPPED, _NOT_FINITE = "stopped early", "not finite"
 #: what a checkpoint says in words and numbers; the rest of a state is arrays
 _FIELDS = record(
     {
+        "trees": items(text),
         "identity": each(anything),
         "epochs": whole(),
-        "outcome": maybe(text),
+        "outcome": maybe(choice((_STOPPED, _NOT_FINITE))),
         "stopped_at": maybe(items(whole(), 2, 2)),
         "best_epoch": maybe(whole()),
         "waited": whole(),
-        "history": record(dict.fromkeys(_HISTORY, items(number(finite=False)))),
+        "history": record(
+            {
+                "loss": items(number(finite=False)),
+                "seconds": items(number(0.0)),
+                "evaluation": items(number(finite=False)),
+                "evaluation_epoch": items(whole()),
+            }
+        ),
     }
 )
-"""What a checkpoint says."""
 _TOLD = ("epochs", "outcome", "stopped_at", "best_epoch", "waited", "history")
 
 
+def _check_told(told: Any, name: str) -> None:
+    """Raise ValueError unless what a checkpoint says is what it may be, and of one and the same training."""
+    _FIELDS(told, name)
+    epochs, history, evaluated = told["epochs"], told["history"], told["history"]["evaluation_epoch"]
+    for of_epochs in ("loss", "seconds"):
+        if len(history[of_epochs]) != epochs:
+            raise ValueError(
+                f"its history.{of_epochs} must have one number for each of its {epochs} epochs, got "
+                f"{len(history[of_epochs])}"
+            )
+    if len(history["evaluation"]) != len(evaluated):
+        raise ValueError(
+            f"its history.evaluation must have one number for each of the {len(evaluated)} epochs of its "
+            f"history.evaluation_epoch, got {len(history['evaluation'])}"
+        )
+    if any(now >= then for now, then in zip(evaluated, [*evaluated[1:], epochs])):
+        raise ValueError(f"its history.evaluation_epoch must rise, and end before its {epochs} epochs")
+    waited, count = told["waited"], len(evaluated)
+    best_epoch = evaluated[count - 1 - waited] if waited < count else None
+    if (told["best_epoch"], "best" in told["trees"]) != (best_epoch, count > 0) or waited > max(0, count - 1):
+        raise ValueError(
+            f"its best_epoch must be that of its best parameters, and its waited, {waited}, the number of the {count} "
+            f"evaluations since then; got {told['best_epoch']}"
+        )
+    stopped = None if told["stopped_at"] is None else told["stopped_at"][0]
+    if stopped != (epochs - 1 if told["outcome"] == _NOT_FINITE else None):
+        raise ValueError(f"its stopped_at must be in the last epoch where its outcome is {_NOT_FINITE!r}, else null")
+
+
 def _no_history() -> dict[str, list[float]]:
-    return {name: [] for name in _HISTORY}
+    return {"loss": [], "seconds": [], "evaluation": [], "evaluation_epoch": []}
 
 
 @dataclass
@@ -356,7 +392,7 @@ class TrainingState:
         if self.best is None or value < lowest:
             self.best, self.best_epoch, self.waited = owned(self.parameters), self.epochs - 1, 0
         if patience is not None and self.waited >= patience and self.outcome is None:
-            self.outcome = "stopped early"
+            self.outcome = _STOPPED
 
     def latest(self) -> dict[str, float]:
         """The numbers of the last epoch."""
@@ -397,7 +433,7 @@ def resumed(path: str | os.PathLike[str], state: TrainingState, identity: dict[s
             raise CheckpointError(f"checkpoint: {error}") from error
         return state
     examples = {"parameters": state.parameters, "optimizer_state": state.optimizer_state, "best": state.parameters}
-    trees, told = read_checkpoint(path, examples, _FIELDS)
+    trees, told = read_checkpoint(path, examples, _check_told)
     if not {"parameters", "optimizer_state"} <= set(trees):
         raise CheckpointError(f"checkpoint: {os.fspath(path)} lacks parameters; delete it to start anew")
     for name, value in json.loads(json.dumps(identity)).items():
@@ -409,6 +445,10 @@ def resumed(path: str | os.PathLike[str], state: TrainingState, identity: dict[s
     kept = jax.tree.leaves([trees["parameters"], trees.get("best")])
     if not all(np.isfinite(leaf).all() for leaf in kept):
         raise CheckpointError(f"checkpoint: {os.fspath(path)}: parameters aren't finite; delete it to start anew")
+    history = {name: told["history"][name] for name in _no_history()}  # what else there is doesn't matter
+    for name in ("loss", "seconds", "evaluation"):  # in JSON floats may be whole
+        history[name] = [float(value) for value in history[name]]
+    told["history"] = history
     stopped_at = told["stopped_at"]
     told["stopped_at"] = None if stopped_at is None else (stopped_at[0], stopped_at[1])
     return TrainingState(**{name: owned(tree) for name, tree in trees.items()}, **{name: told[name] for name in _TOLD})

@@ -207,6 +207,8 @@ def _go_on(store: Path, how: str, whole: bool) -> str:
     """Whatever was done to a store, an update or another fit does what it does with a whole one, or refuses; and then
     the model is what it was."""
     updated, before = any(store.glob("update-*")), _said_of(store)
+    if how == "fit" and not (store / MANIFEST).exists():
+        how = "mend"  # which takes the manifest away: a fit makes the model anew, without the rows of updates
     try:
         with watched():
             answers = _latent(_GOING_ON[how](store))

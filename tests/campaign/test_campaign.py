@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,8 @@ from campaign.judging import attempt
 from campaign.running import BEFORE, run
 
 from campaign import __main__ as command
-from campaign import misuse, subjects
+from campaign import files, misuse, subjects
+from npvi.tiled.store import MANIFEST
 
 SEED = 1
 
@@ -82,6 +84,14 @@ def test_what_a_call_may_do():
             attempt(fail(error), ["level"])
     with pytest.raises(Surprise, match="1 of 2 numbers"):
         attempt(lambda: {"a": pytest.importorskip("numpy").array([1.0, float("nan")])}, ["level"])
+
+
+@pytest.mark.slow
+def test_a_fit_without_its_manifest_is_one_without_updates(tmp_path):
+    store = tmp_path / "store"
+    shutil.copytree(files._tiles(True), store)
+    (store / MANIFEST).unlink()
+    assert files._go_on(store, "fit", whole=False) == "worked"
 
 
 def test_names_of_cases():

@@ -363,6 +363,30 @@ def test_going_on_gives_what_an_uninterrupted_run_gives(tmp_path):
     assert rest.history["seconds"] == sorted(rest.history["seconds"])
 
 
+@pytest.mark.parametrize("place", ["judging", "noting"])
+def test_going_on_from_an_epoch_that_was_interrupted(tmp_path, monkeypatch, place):
+    """By a second interrupt, which strikes where the epoch is computed, and what came of it not yet noted."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    def struck(*program):
+        run = training._compiled_epoch(*program)
+        losses = type("Losses", (), {"__array__": interrupted})()
+        return lambda *state: (*run(*state)[:2], losses, -1)
+
+    path, options = tmp_path / "training.checkpoint", {"epochs": 6, "evaluate_every": 2}
+    whole = fit(noisy_error, **options, evaluate=error_of)
+    with monkeypatch.context() as patch:
+        if place == "noting":
+            patch.setattr(training, "_kept_epoch", struck)
+        with pytest.raises(KeyboardInterrupt):
+            fit(noisy_error, **options, evaluate=interrupted, checkpoint=path)
+    rest = fit(noisy_error, **options, evaluate=error_of, checkpoint=path)
+    assert same(whole.parameters, rest.parameters)
+    assert without_clock(whole.history) == without_clock(rest.history)
+
+
 def test_a_finished_training_is_not_done_again(tmp_path):
     def never(*_):
         raise AssertionError("trained again")

@@ -165,20 +165,22 @@ def train(
     # a plain function is the same program every time; what closes over something may have changed, or be large
     kept = inspect.isfunction(loss) and loss.__closure__ is None
     run_epoch = (_kept_epoch if kept else _compiled_epoch)(loss, batches, optimizer)
-    saved = -np.inf
+    saved, within = -np.inf, False
     with interrupts_held_back() as interrupted:
         try:
             while state.epochs < epochs and state.outcome is None and not interrupted:
+                within = True
                 _one_epoch(state, run_epoch, jax.random.fold_in(jax.random.key(seed), state.epochs), data)
                 if evaluate is not None and (state.epochs % evaluate_every == 0 or state.epochs == epochs):
                     state.judge(float(evaluate(state.parameters)), patience)
+                within = False
                 if checkpoint is not None and time.monotonic() - saved > _BETWEEN_CHECKPOINTS:
                     state.save(checkpoint, identity)
                     saved = time.monotonic()
                 if report is not None:
                     report(**state.latest())
         except KeyboardInterrupt:
-            if state.lost:
+            if within:  # half an epoch is nothing to go on from
                 raise
             interrupted.append(True)
         else:
@@ -376,12 +378,6 @@ class TrainingState:
     best_epoch: int | None = None
     waited: int = 0
     history: dict[str, list[float]] = field(default_factory=_no_history)
-
-    @property
-    def lost(self) -> bool:
-        """Whether the parameters were handed over to an epoch that never came back."""
-        leaves = jax.tree.leaves((self.parameters, self.optimizer_state))
-        return any(leaf.is_deleted() for leaf in leaves)
 
     def judge(self, value: float, patience: int | None) -> None:
         """Take note of an evaluation, and end training after `patience` of them without a better one."""

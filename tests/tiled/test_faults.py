@@ -311,6 +311,43 @@ def test_a_run_that_was_stopped_while_it_tidied_up_is_tidied_up_after(copied, mo
         ("manifest.json", lambda about: about.update(updates=[{"source": 3}]), r"its updates\[0\]\.source must be"),
         ("manifest.json", lambda about: about["files"].update(layout={}), "its files must have sizes"),
         ("manifest.json", lambda about: about.update(rows_of_tiles=[3]), "its rows_of_tiles are not those"),
+        (
+            "manifest.json",
+            lambda about: about["rows_of_tiles"].append(about["rows_of_tiles"].pop(0)),
+            "its rows_of_tiles are not those of its tiles",
+        ),
+        (
+            "manifest.json",
+            lambda about: about.update(rows=7),
+            "its rows must be those of its rows_of_tiles, 3000; got 7",
+        ),
+        (
+            "manifest.json",
+            lambda about: about.update(tiles=3),
+            "its tiles must be those of its rows_of_tiles, 4; got 3",
+        ),
+        ("manifest.json", lambda about: about["seen"].pop(), "its seen has 3 numbers for 4 tiles with rows"),
+        ("manifest.json", lambda about: about["certificate"].update(history=[]), "certificate.history must be a list"),
+        (
+            "manifest.json",
+            lambda about: about["certificate"]["history"][-1].update(step="x"),
+            r"certificate\.history\[\d+\]\.step must be a number",
+        ),
+        (
+            "manifest.json",
+            lambda about: about["certificate"]["history"][-1].pop("farthest"),
+            "its certificate.history must say of a step how long it was, and how long at most",
+        ),
+        (
+            "model.json",
+            lambda about: about["model"]["info"].update(standard_errors="zzz"),
+            "standard_errors must be a ma",
+        ),
+        ("model.json", lambda about: about["model"]["info"].update(begin="../../q"), "must be the number of an evalua"),
+        ("model.json", lambda about: about["box"].reverse(), "the lowest of each, and the highest"),
+        ("plan.json", lambda about: about.update(coords=[0, 9]), "its coords are not some of its 3 inputs"),
+        ("plan.json", lambda about: about.update(tiles=10**9), "its tiles are more than its 3000 rows"),
+        ("plan.json", lambda about: about["settings"].pop("mean"), "it has no 'settings.mean'"),
         ("manifest.json", lambda about: about["trend"].update(coefficients=[]), "its trend isn't that"),
     ],
 )
@@ -321,7 +358,23 @@ def test_a_strangers_json_is_looked_at(model, tmp_path, name, change, message):
     change(about)
     store.write_json(name, about)
     with pytest.raises(StoreError, match=message):
-        npvi.load(store.folder)
+        npvi.load(store.folder).extent_  # noqa: B018 - which nothing else asks for
+
+
+def test_what_a_model_in_memory_asks_of_a_store_is_looked_at(copied):
+    """Rows, and settings; no prediction asks for them."""
+    store, loaded = Store(copied), npvi.load(copied)
+    rows = store.read("tiles/00001/rows")
+    size = (copied / "tiles/00001/rows.npvi").stat().st_size
+    store.write("tiles/00001/rows", **{**rows, "rows": np.full_like(rows["rows"], np.nan)})
+    assert (copied / "tiles/00001/rows.npvi").stat().st_size == size
+    with pytest.raises(StoreError, match=r"tiles/00001 can't be used: its rows has numbers that are not finite"):
+        loaded.to_local()
+    store.write("tiles/00001/rows", **rows)
+    plan = store.read_json("plan.json")
+    store.write_json("plan.json", {**plan, "settings": {**plan["settings"], "mean": 3}})
+    with pytest.raises(StoreError, match=r"plan\.json can't be used: mean must be"):
+        npvi.load(copied).to_local()
 
 
 def test_a_likelihood_that_is_none(copied):

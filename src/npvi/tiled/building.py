@@ -41,7 +41,7 @@ from npvi.tiled.settled import Settled
 from npvi.tiled.source import Source, SourceError
 from npvi.tiled.store import MANIFEST, VECTORS, Store, StoreError
 
-__all__ = ["build", "plan_of", "update"]
+__all__ = ["build", "checked_rows", "plan_of", "update"]
 
 #: rows of the sample that tells where rows lie; those that learning looks at are to one half near each other, in blocks
 #: of so many, and anywhere to the other
@@ -114,7 +114,7 @@ def build(job: Job, plan: Mapping[str, Any], learn: Learn, space: Space, runner:
         stages.again()
         if store.has("layout"):
             for t in _tiles(stages.job):
-                _checked_rows(stages.job, t)
+                checked_rows(stages.job, t)
         else:
             _sort(stages)
         stages.again()
@@ -571,12 +571,12 @@ def _check_kept(job: Job) -> None:
         if job.manifest["rows_of_tiles"] != job.kept_layout["rows"].tolist():
             raise ValueError("its rows_of_tiles are not those of its layout")
     for t in range(job.tiling.count):
-        rows = _checked_rows(job, t)
+        rows = checked_rows(job, t)
         if len(rows):
             _check_tile(job, t, rows)
 
 
-def _checked_rows(job: Job, tile: int) -> NDArray[np.float64]:
+def checked_rows(job: Job, tile: int) -> NDArray[np.float64]:
     """Of a tile, as they were kept; StoreError where they can't be a tile's."""
     store, layout, dimensions = job.store, job.kept_layout, len(job.tiling.cube.low)
     rows, coarse, border = (store.read(job.kept_tile(tile, name)) for name in OF_ROWS)

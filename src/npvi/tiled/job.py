@@ -126,7 +126,7 @@ class Job:
         """Tables and settings."""
         path, found = self.store.folder / PLAN, self.store.read_json(PLAN)
         with blaming(path):
-            check_plan(found, "")
+            check_plan(found)
         return found
 
     @cached_property
@@ -178,8 +178,8 @@ class Job:
         """The lowest and the highest of each input, shape (2, d), of the rows of the fit."""
         with blaming(self.store.folder / SETTLED):
             found = np.array(self._model["box"], np.float64)
-            if found.shape != (2, len(self.source.inputs)):
-                raise ValueError("its box isn't one of its inputs")
+            if found.shape != (2, len(self.source.inputs)) or np.any(found[0] > found[1]):
+                raise ValueError("its box isn't one of its inputs: the lowest of each, and the highest")
         return found
 
     @property

@@ -40,9 +40,9 @@ from npvi.predictive import Predictive, Reach
 from npvi.runtime import progress
 from npvi.runtime.interrupts import interrupts_remembered
 from npvi.runtime.parallel import threads
-from npvi.tiled.building import build, plan_of, update
+from npvi.tiled.building import build, checked_rows, plan_of, update
 from npvi.tiled.fitting import fitted_tile
-from npvi.tiled.job import Job, job_at
+from npvi.tiled.job import PLAN, Job, job_at
 from npvi.tiled.lazy import is_lazy, of_dataset, predicted
 from npvi.tiled.running import OnDask, Runner, runner_of
 from npvi.tiled.sense import blaming, check_manifest
@@ -340,7 +340,7 @@ class TiledRegressor(Maps, NamedParts, BaseEstimator):
         job, settled = self._job, self._job.settled
         _check_memory(int(job.layout["rows"].sum()))
         tiles = np.flatnonzero(job.layout["rows"]).tolist()
-        rows = np.concatenate([job.store.read(job.tile(tile, "rows"))["rows"] for tile in tiles])
+        rows = np.concatenate([checked_rows(job, tile) for tile in tiles])
         X, y, row = job.source.split(rows)
         said = job.plan["settings"]
         model = GPRegressor(
@@ -357,7 +357,11 @@ class TiledRegressor(Maps, NamedParts, BaseEstimator):
             random_state=said["random_state"],
             n_jobs=self.n_jobs,
         )
-        return model.fit(pd.DataFrame(X, columns=list(job.source.inputs)), y, **row)
+        names = list(job.source.inputs)
+        with blaming(job.store.folder / PLAN):
+            model.feature_names_in_ = np.array(names, dtype=object)
+            model._spec(settled.likelihood, len(names))
+        return model.fit(pd.DataFrame(X, columns=names), y, **row)
 
     # -- what was learned ---------------------------------------------------------------------------------------------
 
@@ -463,12 +467,7 @@ class TiledRegressor(Maps, NamedParts, BaseEstimator):
         job = job_at(str(store.folder.absolute()))
         about = job.manifest
         with blaming(store.folder / MANIFEST):
-            check_manifest(about, "")
-            covariance, p = np.array(about["trend"]["covariance"], np.float64), len(job.settled.part.names)
-            if len(about["rows_of_tiles"]) != len(job.layout["rows"]) or not any(about["rows_of_tiles"]):
-                raise ValueError("its rows_of_tiles are not those of its tiles")
-            if len(about["trend"]["coefficients"]) != p or covariance.size != p * p:
-                raise ValueError("its trend isn't that of its coefficients")
+            check_manifest(about, job.layout["rows"], len(job.settled.part.names))
         self.about_ = about
         return self
 

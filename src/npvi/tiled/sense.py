@@ -6,6 +6,7 @@ Checksums tell damage. Who writes a folder can write its checksums, too, and com
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -55,15 +56,30 @@ _part = record(
     }
 )
 _source = record({"inputs": items(text, 1), "target": text, "extras": each(text), "parts": items(_part)})
-check_plan = record(
+_plan = record(
     {
         "source": _source,
         "likelihood": config,
-        "settings": record({"learn": flag}),
+        "settings": record({"learn": flag, "mean": anything, "coefficient_scale": anything, "random_state": anything}),
+        "coords": items(whole(), 1),
         **{"halo": number(4.0), "rounds": whole(), "max_iter": whole(1), "learn_rows": whole()},
         **{"tiles": whole(1), "sample": whole(1)},
     }
 )
+
+
+def _evaluation(value: Any, name: str) -> None:
+    """The number of an evaluation, of which names of files are made."""
+    text(value, name)
+    if not re.fullmatch(r"[0-9]{2,9}", value):
+        raise ValueError(f"its {name} must be the number of an evaluation such as '01', got {value!r:.60}")
+
+
+#: what learning from all rows has said of itself
+_INFO = {
+    **{"sample": whole(), "evaluations": whole(), "promised": number(finite=False), "at_bound": items(text)},
+    **{"standard_errors": each(number(finite=False)), "begin": _evaluation, "climbed": flag},
+}
 check_model = record(
     {
         "model": record(
@@ -79,7 +95,7 @@ check_model = record(
                         "precision": items(number(0.0)),
                     }
                 ),
-                "info": record({"rows": whole(), "learned": flag}),
+                "info": record({"rows": whole(), "learned": flag}, _INFO),
             },
             {"metric": config},
         ),
@@ -99,13 +115,15 @@ _said = record(
         **{"HPf": _NUMBERS, "HPH": _MATRIX, "information": _MATRIX, "sums": each(text)},
     }
 )
-check_manifest = record(
+#: what is left of the equations after a round, and how long the last step was, which there is none of before the first
+_left = record({"residual": number(), "largest": number()}, {"step": number(), "farthest": number()})
+_manifest = record(
     {
         **{"npvi": text, "rows": whole(1), "tiles": whole(1), "rows_of_tiles": items(whole(), 1), "elbo": number()},
         **{"seen": items(whole()), "files": each(whole()), "coefficients": each(items(number(), 2, 2))},
         "trend": record({"coefficients": _NUMBERS, "covariance": items(_NUMBERS)}),
-        "certificate": record({"certified": flag, "rounds": whole(), "history": items(each(anything))}),
-        "updates": items(record({"source": _source})),
+        "certificate": record({"certified": flag, "rounds": whole(), "history": items(_left, 1)}),
+        "updates": items(record({"source": _source, "rows": whole()})),
     }
 )
 
@@ -121,6 +139,34 @@ def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise StoreError(f"{os.fspath(path)} can't be used: it has no {error}") from error
     except Exception as error:
         raise StoreError(f"{os.fspath(path)} can't be used: {error}") from error
+
+
+def check_plan(plan: Any) -> None:
+    """Raise ValueError where it isn't what a fit writes down first."""
+    _plan(plan, "")
+    columns, rows = len(plan["source"]["inputs"]), sum(part["rows"] for part in plan["source"]["parts"])
+    if max(plan["coords"]) >= columns:
+        raise ValueError(f"its coords are not some of its {columns} inputs")
+    if plan["tiles"] > max(1, rows):
+        raise ValueError(f"its tiles are more than its {rows} rows")
+
+
+def check_manifest(about: Any, rows: NDArray[np.integer], coefficients: int) -> None:
+    """Raise ValueError where it isn't that of tiles with so many rows each, and of so many coefficients of the mean."""
+    _manifest(about, "")
+    p, tiles = coefficients, int(np.sum(rows > 0))
+    if about["rows_of_tiles"] != rows.tolist() or not tiles:
+        raise ValueError("its rows_of_tiles are not those of its tiles")
+    for name, expected in {"rows": int(rows.sum()), "tiles": tiles}.items():
+        if about[name] != expected:
+            raise ValueError(f"its {name} must be those of its rows_of_tiles, {expected}; got {about[name]}")
+    if len(about["seen"]) != tiles:
+        raise ValueError(f"its seen has {len(about['seen'])} numbers for {tiles} tiles with rows")
+    trend, covariance = about["trend"], np.array(about["trend"]["covariance"], np.float64)
+    if len(trend["coefficients"]) != p or covariance.size != p * p:
+        raise ValueError("its trend isn't that of its coefficients")
+    if any(("step" in left) != ("farthest" in left) for left in about["certificate"]["history"]):
+        raise ValueError("its certificate.history must say of a step how long it was, and how long at most")
 
 
 def check_settled(settled: Settled, columns: int) -> None:

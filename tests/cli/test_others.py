@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import npvi as library
+from npvi.io import save
+from tests.support import model_files
 
 
 @pytest.mark.parametrize("rows", [7, 100_000])
@@ -154,6 +156,35 @@ def test_info_of_a_damaged_file(npvi, folder, tmp_path):
     done = npvi("info {tmp}/cut.npvi")
     assert done.exit_code == 2
     assert "is cut off" in done.stderr
+
+
+def test_notes_of_ones_own(npvi, folder, tmp_path):
+    """Which may be anything that JSON has; only text names columns."""
+    path = tmp_path / "own.npvi"
+    save(library.load(folder / "birds.npvi"), path, notes={"target": 3, "exposure": ["hours"], "table": {"a": 1}})
+    done = npvi("info {tmp}/own.npvi")
+    assert done.exit_code == 0, done.output
+    assert "['hours']" in done.stdout
+    done = npvi("score {tmp}/own.npvi test.csv")
+    assert done.exit_code == 2
+    assert "does not say what its target was; name the column with --target" in " ".join(done.stderr.split())
+    assert npvi("predict {tmp}/own.npvi test.csv --output {tmp}/map.csv").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda about, _: about["parameters"].pop("rule"),
+        lambda about, _: about.update(fit_info={}),
+        lambda about, _: about["likelihood"].update(link={"numpy": 3}),
+    ],
+)
+def test_info_of_a_strangers_file(npvi, folder, tmp_path, change):
+    path = model_files.altered(library.load(folder / "birds.npvi"), tmp_path / "strange.npvi", change)
+    done = npvi(f"info {path}")
+    assert done.exit_code == 2
+    assert "strange.npvi cannot be shown: it says of its model what no npvi writes" in " ".join(done.stderr.split())
+    assert npvi(f"info {path} --json").exit_code == 0
 
 
 def test_demo(npvi, tmp_path):

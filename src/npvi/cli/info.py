@@ -16,7 +16,7 @@ from npvi.cli.display import (
     show_json,
     show_pairs,
 )
-from npvi.cli.errors import guarded
+from npvi.cli.errors import InputError, guarded
 from npvi.cli.options import EXTRAS
 from npvi.cli.tiles import show_store
 
@@ -47,36 +47,41 @@ def info(
         if as_json:
             show_json(about)
             return
-        notes, fitted = about["notes"], about["fit_info"]
-        names = about["feature_names_in"]
-        if "summed" in about:
-            show_pairs(str(model), _of_terms(about, model))
-            return
-        pairs = {
-            "estimator": about["estimator"],
-            **_steps(about.get("pipeline")),
-            "rows": f"{about['n_rows']:,}",
-            "target": notes.get("target") or "not recorded",
-            "inputs": ", ".join(names) if names else f"{about['n_features_in']}, without names",
-            "likelihood": describe_config(about["likelihood"]) if _one_variance(about) else about["likelihood"]["type"],
-            "kernel": describe_config(about["kernel"]),
-            **describe_companion(about.get("companion")),
-            **_noise(about.get("noise")),
-            "nugget": number(about["nugget"]),
-            "mean": _mean(about),
-            "learned": _learned(about),
-            "method": about["parameters"]["method"],
-            "neighbours": f"{about['parameters']['n_neighbors']}, {about['parameters']['rule']}",
-            "ELBO": f"{about['elbo']:,.2f} ({about['elbo'] / about['n_rows']:.4f} per row)",
-            "converged": f"{'yes' if fitted['converged'] else 'NO'}, after {fitted['n_iter']} iterations",
-            "saved by": f"npvi {about['npvi']}, {model.stat().st_size / 1e6:,.1f} MB",
-        }
-        if about.get("labels"):
-            pairs["labels"] = ", ".join(about["labels"])
-        for name in (*EXTRAS, "weight", "table"):
-            if notes.get(name):
-                pairs[name.replace("_", " ")] = str(notes[name])
+        try:
+            pairs = (_of_terms if "summed" in about else _of_model)(about, model)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{model} cannot be shown: it says of its model what no npvi writes ({type(error).__name__}: {error}); "
+                "--json prints it as it is"
+            ) from error
         show_pairs(str(model), pairs)
+
+
+def _of_model(about: dict[str, Any], path: Path) -> dict[str, str]:
+    """What there is to say of a model, or of a pipeline that ends with one."""
+    fitted, names = about["fit_info"], about["feature_names_in"]
+    pairs = {
+        "estimator": about["estimator"],
+        **_steps(about.get("pipeline")),
+        "rows": f"{about['n_rows']:,}",
+        "target": str(about["notes"].get("target") or "not recorded"),
+        "inputs": ", ".join(names) if names else f"{about['n_features_in']}, without names",
+        "likelihood": describe_config(about["likelihood"]) if _one_variance(about) else about["likelihood"]["type"],
+        "kernel": describe_config(about["kernel"]),
+        **describe_companion(about.get("companion")),
+        **_noise(about.get("noise")),
+        "nugget": number(about["nugget"]),
+        "mean": _mean(about),
+        "learned": _learned(about),
+        "method": str(about["parameters"]["method"]),
+        "neighbours": f"{about['parameters']['n_neighbors']}, {about['parameters']['rule']}",
+        "ELBO": f"{about['elbo']:,.2f} ({about['elbo'] / about['n_rows']:.4f} per row)",
+        "converged": f"{'yes' if fitted['converged'] else 'NO'}, after {fitted['n_iter']} iterations",
+        "saved by": f"npvi {about['npvi']}, {path.stat().st_size / 1e6:,.1f} MB",
+    }
+    if about.get("labels"):
+        pairs["labels"] = ", ".join(about["labels"])
+    return pairs | _noted(about["notes"])
 
 
 def _of_terms(about: dict[str, Any], path: Path) -> dict[str, str]:
@@ -87,10 +92,10 @@ def _of_terms(about: dict[str, Any], path: Path) -> dict[str, str]:
         for name, value in summed["values"].items()
         if not name.startswith("likelihood__")
     }
-    pairs = {
+    return {
         "estimator": about["estimator"],
         "rows": f"{about['n_rows']:,}",
-        "target": notes.get("target") or summed["response"] or "not recorded",
+        "target": str(notes.get("target") or summed["response"] or "not recorded"),
         **({"formula": about["parameters"]["formula"]} if about["parameters"].get("formula") else {}),
         "parts": ", ".join(summed["names"]),
         "inputs": ", ".join(about["feature_names_in"]),
@@ -100,11 +105,13 @@ def _of_terms(about: dict[str, Any], path: Path) -> dict[str, str]:
         "ELBO": f"{about['elbo']:,.2f} ({about['elbo'] / about['n_rows']:.4f} per row)",
         "converged": f"{'yes' if fitted['converged'] else 'NO'}, after {fitted['n_iter']} iterations",
         "saved by": f"npvi {about['npvi']}, {path.stat().st_size / 1e6:,.1f} MB",
+        **_noted(notes),
     }
-    for name in (*EXTRAS, "weight", "table"):
-        if notes.get(name):
-            pairs[name.replace("_", " ")] = str(notes[name])
-    return pairs
+
+
+def _noted(notes: dict[str, Any]) -> dict[str, str]:
+    """Which columns and table the rows came from."""
+    return {name.replace("_", " "): str(notes[name]) for name in (*EXTRAS, "weight", "table") if notes.get(name)}
 
 
 def _steps(pipeline: dict[str, Any] | None) -> dict[str, str]:

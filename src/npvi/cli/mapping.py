@@ -8,6 +8,7 @@ from typing import Any
 
 from npvi.cli.display import say, watching
 from npvi.cli.errors import InputError
+from npvi.cli.models import columns_of_fit
 from npvi.cli.tables import check_output
 
 __all__ = ["Mapping", "covariates_of", "map_model", "numbers_of", "raster_of"]
@@ -72,7 +73,7 @@ def map_model(
     interval : its ends are the quantiles that are mapped.
     row : `exposure` and the like, a number each.
     """
-    from npvi.io import describe, load
+    from npvi.io import load
     from npvi.maps import FORMATS, predict_grid, predict_polygons, write_map
 
     kind = "polygons" if what.total else "grid"
@@ -94,7 +95,7 @@ def map_model(
             ends = [0.5 * (1.0 - interval), 0.5 * (1.0 + interval)]
             box = None if what.bbox is None else numbers_of(what.bbox, "--bbox", 4)
             found = predict_grid(model, cells, ends, exceed, bbox=box, mask=polygons, **settings)
-        write_map(found, output, title=_title(found, describe(path)["notes"].get("target")))
+        write_map(found, output, title=_title(found, columns_of_fit(path).get("target")))
     if what.total:
         say(f"{len(found):,} polygons: {output}")
     else:

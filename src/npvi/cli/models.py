@@ -18,7 +18,7 @@ from npvi.cli.tables import Table, complete_rows, labels, numbers
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ROWS", "Source", "check_extra", "check_target", "open_model"]
+__all__ = ["ROWS", "Source", "check_extra", "check_target", "columns_of_fit", "open_model"]
 
 ROWS = 100_000
 """Rows in memory at a time."""
@@ -29,7 +29,7 @@ class Source:
     """A model, the columns it needs, and the table that has them."""
 
     model: Any
-    notes: dict[str, Any]
+    notes: dict[str, str]
     table: Table
     inputs: list[str]
     extras: dict[str, str]
@@ -141,6 +141,13 @@ _WITHOUT = {
 }
 
 
+def columns_of_fit(path: Path) -> dict[str, str]:
+    """Columns that a model was fitted from, as ``npvi fit`` notes them; notes of other kinds are somebody's own."""
+    from npvi.io import describe
+
+    return {name: value for name, value in describe(path)["notes"].items() if isinstance(value, str)}
+
+
 def open_model(
     path: Path,
     table: Path,
@@ -157,9 +164,9 @@ def open_model(
     as_in_the_fit : take those of the fit where they are there and no other is given.
     """
     from npvi.estimators.predicting import forgotten
-    from npvi.io import describe, load
+    from npvi.io import load
 
-    model, notes = load(path), describe(path)["notes"]
+    model, notes = load(path), columns_of_fit(path)
     if inputs is not None:
         names = [name.strip() for name in inputs.split(",")]
     elif hasattr(model, "feature_names_in_"):

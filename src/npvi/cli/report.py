@@ -11,7 +11,7 @@ import typer
 from npvi.cli.display import say, watching
 from npvi.cli.errors import InputError, guarded
 from npvi.cli.mapping import Mapping, covariates_of, numbers_of, raster_of
-from npvi.cli.models import check_target, open_model
+from npvi.cli.models import check_target, columns_of_fit, open_model
 from npvi.cli.options import Censored, Exposure, NoiseVariance, Trials, described
 from npvi.cli.tables import check_output
 
@@ -87,11 +87,11 @@ def report(
             given = [name for name, value in {**extras, "inputs": inputs}.items() if value is not None]
             if given:
                 raise InputError(f"--{given[0].replace('_', '-')} names a column of a table: give --data TABLE")
-            from npvi.io import describe, load
+            from npvi.io import load
 
             fitted = load(model)
             rows: dict[str, Any] = {}
-            target = target or describe(model)["notes"].get("target")
+            target = target or columns_of_fit(model).get("target")
         else:
             fitted, target, rows = _test_rows(model, data, inputs, extras, drop_missing, target)
         from npvi.reporting import report as write

@@ -341,6 +341,9 @@ def test_broken_files(trained, tmp_path, monkeypatch):
     Recognizer(**{**vars(trained), "layers": [(np.zeros((3, 2)), np.zeros(2))]}).save(path)
     with pytest.raises(RecognizerError, match="don't fit together"):
         Recognizer.load(path)
+    Recognizer(**{**vars(trained), "low": trained.high + 1.0}).save(path)
+    with pytest.raises(RecognizerError, match=r"network\.npvi: .* low is higher"):
+        Recognizer.load(path)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

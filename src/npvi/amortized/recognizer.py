@@ -198,6 +198,8 @@ class Recognizer:
             raise RecognizerError(f"{where}: weights of shapes {shapes} don't fit together")
         if any(arrays[name].shape != (len(FEATURES),) for name in _ARRAYS) or not (arrays["scale"] > 0.0).all():
             raise RecognizerError(f"{where}: the scales of its features make no sense")
+        if np.any(arrays["low"] > arrays["high"]):
+            raise RecognizerError(f"{where}: its features lay in training between low and high, and low is higher")
         return cls(
             about["likelihood"],
             about["settings"],

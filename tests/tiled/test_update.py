@@ -222,6 +222,11 @@ def test_mended_tables_are_taken_and_others_wait_for_what_was_begun(store, tmp_p
         npvi.load(store).update(files)
     with pytest.raises(StoreError, match=r"begun with other tables(.|\n)* or remove .*update-001 to give it up"):
         npvi.load(store).update(write(survey(20, seed=42), tmp_path / "other", files=1))
+    begun = Store(store).read_json("update-001/plan.json")
+    Store(store).write_json("update-001/plan.json", {})  # by a stranger
+    with pytest.raises(StoreError, match="begun with other tables"):
+        npvi.load(store).update(files)
+    Store(store).write_json("update-001/plan.json", begun)
     monkeypatch.undo()
     assert npvi.load(store).update(files).about_["rows"] == BEFORE + 20
 

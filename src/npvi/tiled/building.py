@@ -209,7 +209,7 @@ def update(store: Store, tables: Source, runner: Runner, rounds: int) -> None:
         plan = f"{name}/{PLAN}"
         if not store.has_json(plan):
             store.write_json(plan, {"source": source.as_dict()})
-        elif store.read_json(plan)["source"] != json.loads(json.dumps(source.as_dict())):
+        elif store.read_json(plan).get("source") != json.loads(json.dumps(source.as_dict())):
             raise StoreError(
                 f"{store.folder} has an update that was begun with other tables, or they have changed since. Finish it "
                 f"with those, or remove {store.folder / name} to give it up: the model is what it was before"

@@ -361,6 +361,35 @@ def test_a_strangers_json_is_looked_at(model, tmp_path, name, change, message):
         npvi.load(store.folder).extent_  # noqa: B018 - which nothing else asks for
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (
+            "rows",
+            {"places": lambda places: np.where(places == 1, -9999, places)},
+            "levels are not from 0 to 65, or its pl",
+        ),
+        ("rows", {"places": lambda places: np.where(places == places.max(), 0, places)}, "first level is 0, and not"),
+        ("border", {"levels": lambda levels: levels + 1}, "its border levels are not those of the tile"),
+    ],
+)
+def test_levels_that_a_stranger_gives_rows_are_looked_at(copied, name, change, message):
+    """The side of a cell has no bounds where its level has none."""
+    store = Store(copied)
+    for tile in range(4):
+        arrays = {one: store.read(f"tiles/{tile:05d}/{one}") for one in ("rows", "coarse")}
+        arrays["border"] = store.read(f"tiles/{tile:05d}/border")
+        for array, how in change.items():
+            kind = arrays[name][array].dtype
+            arrays[name][array] = how(arrays[name][array]).astype(kind)
+            if name == "rows":
+                arrays["coarse"][array] = arrays["rows"][array][arrays["coarse"]["number"]]
+        for one, content_ in arrays.items():
+            store.write(f"tiles/{tile:05d}/{one}", **content_)
+    with pytest.raises(StoreError, match=message):
+        npvi.load(copied).to_local()
+
+
 def test_what_a_model_in_memory_asks_of_a_store_is_looked_at(copied):
     """Rows, and settings; no prediction asks for them."""
     store, loaded = Store(copied), npvi.load(copied)

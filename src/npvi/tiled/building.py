@@ -578,14 +578,13 @@ def _check_kept(job: Job) -> None:
 
 def checked_rows(job: Job, tile: int) -> NDArray[np.float64]:
     """Of a tile, as they were kept; StoreError where they can't be a tile's."""
-    store, layout, dimensions = job.store, job.kept_layout, len(job.tiling.cube.low)
+    store, layout = job.store, job.kept_layout
     rows, coarse, border = (store.read(job.kept_tile(tile, name)) for name in OF_ROWS)
     with blaming(store.path(job.kept_tile(tile, "rows")).parent):
-        count, thin = int(layout["rows"][tile]), int(layout["thin"][tile])
-        check_rows(rows, coarse, border, count, thin, len(job.source.columns), dimensions)
+        check_rows(rows, coarse, border, layout, tile, len(job.source.columns), job.tiling.cube)
         _, y, row = job.source.split(rows["rows"])
-        if count:
-            job.settled.likelihood.check_row(row, count, job.settled.likelihood.check_response(y))
+        if len(y):
+            job.settled.likelihood.check_row(row, len(y), job.settled.likelihood.check_response(y))
     return rows["rows"]
 
 

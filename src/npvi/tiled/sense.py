@@ -24,7 +24,7 @@ from npvi.runtime.fields import anything, each, flag, items, number, record, tex
 from npvi.tiled.store import StoreError
 
 if TYPE_CHECKING:
-    from npvi.graph import Tiling
+    from npvi.graph import Cube, Tiling
     from npvi.tiled.settled import Settled
 
 __all__ = [
@@ -213,11 +213,18 @@ def check_layout(layout: Arrays, tiles: int, dimensions: int) -> None:
     _check_shapes(layout, {}, {"first": (tiles,)}, 2)
     if not np.all((layout["thin"] >= 0) & (layout["thin"] <= layout["rows"])):
         raise ValueError("its thin rows are not some of its rows")
+    if np.any(layout["first"] < 0):
+        raise ValueError("its first levels are not from 0")
 
 
-def check_rows(rows: Arrays, coarse: Arrays, border: Arrays, count: int, thin: int, columns: int, axes: int) -> None:
+def check_rows(
+    rows: Arrays, coarse: Arrays, border: Arrays, layout: Arrays, tile: int, columns: int, cube: Cube
+) -> None:
     """Raise ValueError where a tile's rows, or those of them that tiles far away read, or those that others have a say
-    in, are not of the kinds and shapes that they must have, or not some of the tile's."""
+    in, are not of the kinds and shapes that they must have, or not some of the tile's, or their levels not those of the
+    order."""
+    count, thin, first = (int(layout[name][tile]) for name in ("rows", "thin", "first"))
+    axes = len(cube.low)
     for found, n in ((rows, count), (coarse, len(coarse["number"]))):
         _check_shapes(found, {"rows": (n, columns)}, {})
         _check_shapes(found, {}, {"levels": (n,), "places": (n,)}, 2)
@@ -231,9 +238,15 @@ def check_rows(rows: Arrays, coarse: Arrays, border: Arrays, count: int, thin: i
             raise ValueError("its rows are not some of the tile's")
     if not (coarse["number"][:thin] == np.arange(thin)).all():
         raise ValueError("its first rows are not those that are thin")
-    for name in ("rows", "levels", "places"):
-        if not np.array_equal(coarse[name], rows[name][coarse["number"]]):
-            raise ValueError(f"its coarse {name} are not those of the tile")
+    for which, some, names in (("coarse", coarse, ("rows", "levels", "places")), ("border", border, ("levels",))):
+        for name in names:
+            if not np.array_equal(some[name], rows[name][some["number"]]):
+                raise ValueError(f"its {which} {name} are not those of the tile")
+    levels, places, last = rows["levels"], rows["places"], cube.bits * axes + 1
+    if np.any((levels < 0) | (levels > last)) or np.any((places < 0) | (places > levels)):
+        raise ValueError(f"its levels are not from 0 to {last}, or its places come after their rows")
+    if count and places.min() != first:
+        raise ValueError(f"its first level is {places.min()}, and not {first} as in the layout")
 
 
 def check_said(about: Mapping[str, Any], coefficients: int, vectors: Collection[str]) -> None:

@@ -12,6 +12,9 @@ __all__ = ["Rooted", "inverse_root"]
 
 Columns = NDArray[np.float64]
 
+#: an element beside the diagonal that is small
+_NEAR = 0.1
+
 
 class Rooted(NamedTuple):
     """What `inverse_root` found, column by column."""
@@ -63,7 +66,7 @@ def inverse_root(
             return Rooted(np.full_like(x, np.nan), np.full(len(size), np.nan), np.full(len(size), np.inf), step)
         if step == 1:
             departure = np.hypot(diagonals[0] - 1.0, norm)
-        root, logarithm = _tridiagonal(np.array(diagonals), np.array(below).reshape(step - 1, x.shape[1]))
+        root, logarithm = _tridiagonal(np.array(diagonals), np.array(below).reshape(step - 1, x.shape[1]), norm)
         change = np.linalg.norm(
             root - np.concatenate([before, np.zeros((len(root) - len(before), root.shape[1]))]), axis=0
         )
@@ -84,14 +87,24 @@ def inverse_root(
     return Rooted(np.asarray(total) * size, logarithm * size**2, departure, step)
 
 
-def _tridiagonal(diagonals: NDArray, below: NDArray) -> tuple[NDArray, NDArray]:
-    """T^{−½} e₁ (steps, columns) and e₁ᵀ log(T) e₁ (columns) for one tridiagonal matrix T per column."""
+def _tridiagonal(diagonals: NDArray, below: NDArray, next_below: NDArray) -> tuple[NDArray, NDArray]:
+    """T^{−½} e₁ (steps, columns) and e₁ᵀ log(T) e₁ (columns) for one tridiagonal matrix T per column.
+
+    The logarithm is that of T with the row which the next step would add, whose diagonal is nearly 1: a sum over all
+    rows, of which half the square of what is left out is many nats.
+    """
     steps, columns = diagonals.shape
-    T = np.zeros((columns, steps, steps))
+    T = np.zeros((columns, steps + 1, steps + 1))
     at = np.arange(steps)
     T[:, at, at] = diagonals.T
     T[:, at[1:], at[:-1]] = below.T
+    root = _first_column(T[:, :steps, :steps], lambda values: 1.0 / np.sqrt(values))
+    T[:, steps, steps] = 1.0
+    T[:, steps, steps - 1] = np.where(next_below < _NEAR, next_below, 0.0)  # of others the next diagonal isn't known
+    return root.T, _first_column(T, np.log)[:, 0]
+
+
+def _first_column(T: NDArray, function: Callable[[NDArray], NDArray]) -> NDArray:
+    """That of a function of each matrix, (columns, steps)."""
     values, vectors = np.linalg.eigh(T)  # reads the lower triangle
-    values = np.maximum(values, 1e-12)
-    first = vectors[:, 0, :]
-    return np.einsum("cij,cj->ic", vectors, first / np.sqrt(values)), np.einsum("cj,cj->c", first**2, np.log(values))
+    return np.einsum("cij,cj->ci", vectors, vectors[:, 0, :] * function(np.maximum(values, 1e-12)))

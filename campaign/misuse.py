@@ -19,7 +19,7 @@ from campaign.values import MUST_BE_REFUSED, VALUES
 
 __all__ = ["SECONDS", "SHARES", "case", "count"]
 
-SECONDS = 30.0
+SECONDS = 60.0
 SHARES: dict[str, float] = {}
 
 #: what an error may call an argument besides its own name

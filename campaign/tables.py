@@ -26,7 +26,7 @@ from campaign.cases import Case, check
 
 __all__ = ["SECONDS", "SHARES", "case", "count", "in_folder", "npvi", "survey"]
 
-SECONDS = 30.0
+SECONDS = 60.0
 SHARES: dict[str, float] = {}
 
 _PLACE = "--inputs lon,lat --neighbors 5 --no-learn --length-scale 0.3"

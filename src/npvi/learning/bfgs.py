@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 __all__ = ["Ascent", "Information", "climb", "newton_step", "of_more_rows", "secant"]
@@ -186,17 +187,35 @@ class Information:
     matrix: NDArray[np.float64]
     rows: int
 
-    def curvature(self, rows: int, weak: float = _WEAK) -> NDArray[np.float64]:
+    def curvature(self, rows: int) -> NDArray[np.float64]:
         """The inverse of what it would be for other rows."""
+        values, vectors = self._positive
+        return of_more_rows((vectors / values) @ vectors.T, rows / self.rows)
+
+    def grown(self, fewer: Information, rows: int) -> NDArray[np.float64]:
+        """The inverse of what it would be for more rows, if it grows as it has from `fewer` ones: with the rows, or, as
+        more of them in the same place say no more about variance and length scale apart, hardly at all.
+
+        >>> few, more = Information(np.diag([10.0, 10.0]), 100), Information(np.diag([11.0, 100.0]), 1000)
+        >>> (1.0 / more.grown(few, 10_000).diagonal()).round(3).tolist()
+        [12.1, 1000.0]
+        """
+        before, now = ((vectors * values) @ vectors.T for values, vectors in (fewer._positive, self._positive))
+        growth, along = scipy.linalg.eigh(now, before)
+        power = np.clip(np.log(growth) / np.log(self.rows / fewer.rows), 0.0, 1.0)
+        return np.asarray((along / (growth * (rows / self.rows) ** power)) @ along.T)
+
+    @property
+    def _positive(self) -> tuple[Vector, NDArray[np.float64]]:
+        """Eigenvalues of a nat at least, and eigenvectors."""
         values, vectors = np.linalg.eigh(self.matrix)
-        return of_more_rows((vectors / np.maximum(np.abs(values), 1.0)) @ vectors.T, rows / self.rows, weak)
+        return np.maximum(np.abs(values), 1.0), vectors
 
 
-def of_more_rows(curvature: NDArray[np.float64], times: float, weak: float = _WEAK) -> NDArray[np.float64]:
+def of_more_rows(curvature: NDArray[np.float64], times: float) -> NDArray[np.float64]:
     """The inverse of minus the second derivatives, for so many times the rows.
 
-    More of them in the same place say no more about what these don't tell, such as variance and length scale apart:
-    what information below `weak` is about stays as it is.
+    More of them in the same place say no more about what these don't tell, such as variance and length scale apart.
     """
     values, vectors = np.linalg.eigh(curvature)
-    return np.asarray((vectors * np.where(values < 1.0 / weak, values / times, values)) @ vectors.T)
+    return np.asarray((vectors * np.where(values < 1.0 / _WEAK, values / times, values)) @ vectors.T)

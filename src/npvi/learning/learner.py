@@ -46,10 +46,10 @@ _ON_F = 400
 _PART, _SCREEN = 8192, 2048
 #: points of the part on the way to very many, and nats a row below which a step isn't worth making
 _LARGE, _NATS = 65_536, 1e-6
-#: times the rows of a part from which on it is asked how the bound bends, which a climb hardly tells; and information
-#: below which so many rows say no more: of 100,000 counts the standard deviations of log variance and log length scale
-#: are .21 and .08, of a part of 8,192 .24 and .12; taken for .06 and .03, climbs ended two of them short of the best
-_MEASURED, _WEAKER = 3.0, 100.0
+#: times the rows of a part from which on it is asked how the bound bends, and how that has grown: of 100,000 counts the
+#: standard deviations of log variance and log length scale are .21 and .08, of a part of 8,192 .24 and .12. Taken for
+#: .06 and .03, climbs ended two of them short of the best
+_MEASURED = 3.0
 #: nats that a step of a climb must promise: parameters are then within .6 of their standard errors of the best ones
 _ENOUGH = 0.2
 #: the same of climbs on a part, which others on more rows follow
@@ -187,7 +187,7 @@ class Learner:
         )
         start = getattr(objective, "start", None)
         at_bound = tuple(space.at_bound(ascent.z))
-        return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient, at_bound)
+        return _Found(model, found.graph, start, ascent.curvature, ascent.value, ascent.gradient, at_bound, found.fewer)
 
     def visited(self, table: Table, model: Model, graph: Graph) -> list[Evaluation]:
         """Where the bound of these rows is known for models like this one. With other neighbours it is another bound,
@@ -338,8 +338,9 @@ class Learner:
 
     def begun(self, table: Table, part: Table, found: _Found) -> _Found:
         """What was found on a part, to be climbed from on more rows."""
-        curvature = self.known(part, found).curvature(len(table))
-        return _Found(found.model, self.build(found.model.kernel.coordinates(table.X)), None, curvature)
+        information = self.known(part, found)
+        graph = self.build(found.model.kernel.coordinates(table.X))
+        return _Found(found.model, graph, None, information.curvature(len(table)), fewer=information)
 
     def moved_along(self, table: Table, found: _Found, part: _Found, other: _Found) -> _Found:
         """Another model of the part, to be climbed from on more rows: what they changed of one they change of the
@@ -389,12 +390,14 @@ class Learner:
             larger = table.patches(found.model.kernel, _LARGE)
             found, part = self.every_row(larger, found, part), larger
         times = len(table) / len(part)
-        if times > _MEASURED:
-            curvature: Any = self.known(part, found).curvature(len(table), _WEAKER)
-        else:
-            curvature = None if found.curvature is None else of_more_rows(found.curvature, times)
+        information, curvature = None, found.curvature
+        if found.fewer is not None and times > _MEASURED:
+            information = self.known(part, found)
+            curvature = information.grown(found.fewer, len(table))
+        elif curvature is not None:
+            curvature = of_more_rows(curvature, times)
         graph = self.build(found.model.kernel.coordinates(table.X))
-        return self._last(table, _Found(found.model, graph, None, curvature))
+        return self._last(table, _Found(found.model, graph, None, curvature, fewer=information))
 
     def beside(self, table: Table, found: _Found, part: _Found, other: _Found) -> _Found:
         """The other model of a part for all rows, beside one that was found for them; given up on the way where it
@@ -437,6 +440,8 @@ class _Found:
     gradient: NDArray | None = None
     at_bound: tuple[str, ...] = ()
     """Parameters that ended at the end of what they may be."""
+    fewer: Information | None = None
+    """What a part of these rows has known, before."""
 
 
 def _kind(table: Table, model: Model) -> tuple:

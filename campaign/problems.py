@@ -182,7 +182,8 @@ def _run(settings: dict[str, Any], data: dict[str, Any]) -> str:
     few = _few(settings, data)
     Z = far = np.vstack([X[:5], X.mean(axis=0), X[0] + 0.7 * np.ptp(X, axis=0)])
     if few:  # of no more rows than coefficients, exp f elsewhere may have any variance: `_check_far`
-        Z = X[_telling(settings, data)][:5]
+        telling = _telling(settings, data)
+        Z = X[telling if telling.any() else slice(None)][:5]
     new = {name: np.resize(values, len(Z)) for name, values in row.items() if name != "censored"}
     if settings["likelihood"] == "classes" and len(np.unique(y)) < 2:
         return "left out"

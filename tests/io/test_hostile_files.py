@@ -195,7 +195,9 @@ def test_checkpoint_with_parts_that_are_missing_or_no_numbers(path):
     state.save(path, {})
     with pytest.raises(CheckpointError, match=r"it has no 'history\.seconds'"):
         resumed(path, TrainingState(np.zeros(2), ()), {})
-    for lost in ({"parameters": np.array([0.0, np.nan])}, {"parameters": np.zeros(2), "best": np.array([np.inf, 0.0])}):
+    judged = {"loss": [1.0], "seconds": [0.1], "evaluation": [1.0], "evaluation_epoch": [0]}
+    best = {"best": np.array([np.inf, 0.0]), "best_epoch": 0, "epochs": 1, "history": judged}
+    for lost in ({"parameters": np.array([0.0, np.nan])}, {"parameters": np.zeros(2), **best}):
         TrainingState(optimizer_state=(), **lost).save(path, {})
         with pytest.raises(CheckpointError, match="parameters aren't finite"):
             resumed(path, TrainingState(np.zeros(2), ()), {})

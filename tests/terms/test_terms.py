@@ -711,7 +711,7 @@ def test_a_standard_deviation_that_leaves_no_factor_is_named():
 
 @pytest.mark.parametrize("level", [1e7, -1e8])
 def test_the_level_of_responses_does_not_matter(level):
-    """To a hundred-thousandth of the noise: 387 iterations ended with a warning."""
+    """But for what is lost of y in rounding, times some hundreds: 387 iterations ended with a warning."""
     rng = np.random.default_rng(31)
     t = pd.DataFrame({"x": rng.uniform(0.0, 10.0, 150), "a": rng.integers(0, 100, 150), "g": rng.integers(1, 6, 150)})
     t["y"] = np.sin(t["x"]) + 0.01 * t["a"] + 0.2 * t["g"] + 0.2 * rng.standard_normal(150)
@@ -722,7 +722,7 @@ def test_the_level_of_responses_does_not_matter(level):
         model = npvi.GPRegressor(formula="y ~ a + s(x) + (1|g)", hyper="plug-in").fit(far)
     assert model.fit_info_["converged"]
     assert model.n_iter_ < 20
-    np.testing.assert_allclose(model.predict(t) - level, expected, rtol=0.0, atol=2e-6)
+    np.testing.assert_allclose(model.predict(t) - level, expected, rtol=0.0, atol=300.0 * np.spacing(abs(level)))
 
 
 def test_outliers_of_students_t_leave_a_factor():

@@ -738,3 +738,12 @@ def test_outliers_of_students_t_leave_a_factor():
         found = model.fit(table, y).predict_dist(table.iloc[1:50])
     truth = np.sin(table["x"][1:50]) + 0.5 * np.cos(table["y"][1:50])
     assert np.sqrt(np.mean((found.latent_mean - truth) ** 2)) < 0.3
+
+
+@pytest.mark.parametrize("formula", ["y ~ s(x, by=g)", "y ~ gp(x, by=g)"])
+def test_a_level_that_a_part_has_not_seen_is_named_in_plain_words(formula):
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"x": rng.uniform(size=60), "g": list("abc") * 20, "y": rng.standard_normal(60)})
+    model = npvi.GPRegressor(formula=formula, hyper="plug-in").fit(table)
+    with pytest.raises(ValueError, match="column 'g' has the level 'zz', which the fit has not seen"):
+        model.predict(table.assign(g="zz"))

@@ -116,8 +116,9 @@ class SurfacePart:
             at = np.minimum(np.searchsorted(self._levels, found), len(self._levels) - 1)
             unknown = self._levels[at] != found
             if unknown.any():
+                level = str(found[unknown][0])
                 raise ValueError(
-                    f"{self.name}: column {by!r} has the level {found[unknown][0]!r}, which the fit has not seen: the "
+                    f"{self.name}: column {by!r} has the level {level!r}, which the fit has not seen: the "
                     f"field there has nothing in common with the others. by=npvi.AR1({by!r}) can forecast; or predict "
                     "without this part, by terms=[…]"
                 )

@@ -123,8 +123,9 @@ class SmoothPart:
         at = np.minimum(np.searchsorted(self._levels, found), len(self._levels) - 1)
         unknown = self._levels[at] != found
         if unknown.any():
+            level = str(found[unknown][0])
             raise ValueError(
-                f"{self.name}: column {by!r} has the level {found[unknown][0]!r}, which the fit has not seen; there "
+                f"{self.name}: column {by!r} has the level {level!r}, which the fit has not seen; there "
                 f"are {', '.join(self._levels[:20])}"
             )
         wide = np.zeros((len(A), len(self._levels), A.shape[1]))
